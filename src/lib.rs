@@ -1,0 +1,5 @@
+//! `pleg`: the pod lifecycle event generator for one Kubernetes node.
+#![forbid(unsafe_code)]
+
+pub mod engine;
+pub mod lifecycle;

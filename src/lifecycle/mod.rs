@@ -1,0 +1,24 @@
+//! The life of sandboxes and containers: names, phases, observations, the merge and the one
+//! transition table.
+//!
+//! Everything here is a value or a pure function of values. It never does I/O, reads no clock, knows
+//! no runtime, no transport and no engine: the rules can be read, tested and model-checked alone.
+
+mod event;
+mod id;
+mod observation;
+mod phase;
+mod status;
+mod time;
+mod transition;
+
+pub use event::{EventSubject, Exit, LifecycleEvent, LifecycleKind, Source};
+pub use id::{ContainerId, PodIdentity, PodUid, SandboxId, SubjectId, SubjectKind};
+pub use observation::{
+    ContainerListing, ContainerStatus, EventKind, Listed, NodeList, Refusal, RuntimeEvent,
+    SandboxListing, SandboxStatus,
+};
+pub use phase::{Phase, ReportedState};
+pub use status::{PodContainer, PodSandbox, PodStatus};
+pub use time::{Mark, Mono, Now, Revision, SeqPoint, UnixNanos};
+pub use transition::{EventSet, events_owed};
