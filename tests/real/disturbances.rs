@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pleg::lifecycle::{ContainerId, UnixNanos};
+use pleg::lifecycle::{ContainerId, PodIdentity, UnixNanos};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::driver::{Driver, Sandbox, Span, container_events, wall_clock};
 use crate::story::{Program, Story};
-use crate::testbed::Testbed;
+use crate::testbed::{Process, Testbed};
 
-/// How long a call may take before the runtime counts as blocked; creations take well under a second.
-const BLOCKED: Duration = Duration::from_secs(5);
+/// How long a call may take before the runtime counts as blocked; creations take well
+/// under a second, on a busy machine a few.
+const BLOCKED: Duration = Duration::from_secs(10);
 
 /// Sends the daemon SIGKILL, ends the container's process meanwhile, and starts the daemon again.
 /// Returns the moment at which it served again.
@@ -49,7 +50,7 @@ pub(crate) async fn a_container_exits_while_the_runtime_is_frozen(
     story.ended(app, span, 137).await;
 }
 
-async fn killed(process: crate::testbed::Process) -> Span {
+async fn killed(process: Process) -> Span {
     let begun = wall_clock();
     process.kill().await;
     Span {
@@ -95,7 +96,11 @@ impl Drop for OtherEventClient {
 /// An event client that asks, takes one event, and then reads no more until it is dropped.
 pub(crate) async fn a_client_that_stops_reading(socket: PathBuf) -> impl Sized + use<> {
     let mut events = container_events(&socket).await.expect("the stream opens");
-    events.message().await.expect("the stream lives").expect("the stream has begun");
+    events
+        .message()
+        .await
+        .expect("the stream lives")
+        .expect("the stream has begun");
     events
 }
 
@@ -126,14 +131,39 @@ pub(crate) async fn create_until_blocked(story: &mut Story, sandbox: &Sandbox) -
     None
 }
 
-/// Whether a pod can be made and taken away again within the time that counts as blocked.
+/// One pod with one short-lived container, from beginning to end.
+pub(crate) async fn a_short_pod(driver: &Driver) -> Story {
+    let mut story = Story::new(driver, "short");
+    let sandbox = story.run_sandbox().await;
+    story.run(&sandbox, "app", Program::True, 0).await;
+    story.stop_sandbox(&sandbox).await;
+    story.remove_sandbox(&sandbox).await;
+    story
+}
+
+/// Whether a pod can be made and taken away again, in a time in which the busiest runtime that is
+/// not blocked manages that.
 pub(crate) async fn pods_can_be_made(driver: &Driver) -> bool {
-    let mut story = Story::new(driver, "probe");
-    let life = async {
+    timeout(BLOCKED, a_short_pod(driver)).await.is_ok()
+}
+
+/// Makes pods come and go, and one stay, while no event client listens: containerd 1.7 keeps their
+/// events for whoever comes next, containerd 2 does for five minutes. Returns the pods that are gone
+/// and the story of the one that stays.
+pub(crate) async fn a_backlog_of_events(driver: &Driver) -> (Vec<PodIdentity>, Story, Sandbox) {
+    let mut gone = Vec::new();
+    for title in ["came-and-went", "came-and-went-too"] {
+        let mut story = Story::new(driver, title);
         let sandbox = story.run_sandbox().await;
-        story.run(&sandbox, "app", Program::True, 0).await;
+        story.run(&sandbox, "app", Program::Exits(7), 7).await;
         story.stop_sandbox(&sandbox).await;
         story.remove_sandbox(&sandbox).await;
-    };
-    timeout(BLOCKED, life).await.is_ok()
+        gone.push(story.pod().clone());
+    }
+    let mut story = Story::new(driver, "stays");
+    let sandbox = story.run_sandbox().await;
+    story.run(&sandbox, "init", Program::Exits(0), 0).await;
+    let app = story.create(&sandbox, "app", Program::Forever).await;
+    story.start(&app).await;
+    (gone, story, sandbox)
 }

@@ -71,7 +71,6 @@ pub(crate) struct Operation {
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
     pub(crate) id: SandboxId,
-    pub(crate) attempt: u32,
     config: PodSandboxConfig,
 }
 
@@ -100,7 +99,10 @@ impl Driver {
     /// The runtime's name and version.
     pub(crate) async fn version(&self) -> Result<(String, String), Status> {
         let mut client = self.client.clone();
-        let answer = client.version(VersionRequest::default()).await?.into_inner();
+        let answer = client
+            .version(VersionRequest::default())
+            .await?
+            .into_inner();
         Ok((answer.runtime_name, answer.runtime_version))
     }
 
@@ -118,12 +120,7 @@ impl Driver {
         let call = Call::RunSandbox(pod.clone(), attempt);
         let (answer, span) = self.recorded(call, client.run_pod_sandbox(request)).await?;
         let id = SandboxId::from(answer.pod_sandbox_id);
-        let sandbox = Sandbox {
-            id,
-            attempt,
-            config,
-        };
-        Ok((sandbox, span))
+        Ok((Sandbox { id, config }, span))
     }
 
     /// Kills the sandbox's containers at once and ends the sandbox.
@@ -133,7 +130,10 @@ impl Driver {
         };
         let mut client = self.client.clone();
         let call = Call::StopSandbox(id.clone());
-        Ok(self.recorded(call, client.stop_pod_sandbox(request)).await?.1)
+        Ok(self
+            .recorded(call, client.stop_pod_sandbox(request))
+            .await?
+            .1)
     }
 
     /// Removes the sandbox and every container left in it.
@@ -161,7 +161,9 @@ impl Driver {
         };
         let mut client = self.client.clone();
         let call = Call::Create(sandbox.id.clone(), name.to_owned());
-        let (answer, span) = self.recorded(call, client.create_container(request)).await?;
+        let (answer, span) = self
+            .recorded(call, client.create_container(request))
+            .await?;
         Ok((ContainerId::from(answer.container_id), span))
     }
 
@@ -171,7 +173,10 @@ impl Driver {
         };
         let mut client = self.client.clone();
         let call = Call::Start(id.clone());
-        Ok(self.recorded(call, client.start_container(request)).await?.1)
+        Ok(self
+            .recorded(call, client.start_container(request))
+            .await?
+            .1)
     }
 
     /// SIGTERM, then SIGKILL after `grace` in whole seconds; none kills at once.
@@ -191,7 +196,10 @@ impl Driver {
         };
         let mut client = self.client.clone();
         let call = Call::Remove(id.clone());
-        Ok(self.recorded(call, client.remove_container(request)).await?.1)
+        Ok(self
+            .recorded(call, client.remove_container(request))
+            .await?
+            .1)
     }
 
     pub(crate) async fn status(&self, id: &ContainerId) -> Result<ContainerStatus, Status> {

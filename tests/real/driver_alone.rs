@@ -3,21 +3,24 @@
 
 use std::time::Duration;
 
-use pleg::lifecycle::{LifecycleKind, SubjectId};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use pleg::lifecycle::LifecycleKind;
+use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::account::Account;
 use crate::disturbances::{
-    OtherEventClient, a_client_that_stops_reading, a_container_exits_while_the_runtime_is_dead,
-    a_container_exits_while_the_runtime_is_frozen, a_pod_with_large_events, create_until_blocked,
-    pods_can_be_made,
+    OtherEventClient, a_backlog_of_events, a_client_that_stops_reading,
+    a_container_exits_while_the_runtime_is_dead, a_container_exits_while_the_runtime_is_frozen,
+    a_pod_with_large_events, a_short_pod, create_until_blocked, pods_can_be_made,
 };
-use crate::driver::{Driver, container_events, wall_clock};
+use crate::driver::{Call, Driver};
+use crate::raw_events::raw_events;
 use crate::scenarios;
 use crate::story::{Program, Story};
 use crate::testbed::{Testbed, Version};
-use crate::truth::{Sight, Told, Truth};
-use crate::wire::{ContainerEventResponse, ContainerEventType};
+use crate::truth::Sight;
+
+/// Enough for whatever the runtime says by itself.
+const SOON: Duration = Duration::from_secs(5);
 
 /// Makes one test for each runtime of a function that takes the version.
 macro_rules! on_each_runtime {
@@ -54,17 +57,35 @@ async fn the_version_is_the_one_asked_for(version: Version) {
     let driver = Driver::new(&Testbed::shared(version).await.socket());
     let (name, number) = driver.version().await.expect("it answers");
     assert_eq!(name, "containerd");
-    assert!(number.starts_with(version.label()), "{number} for {version:?}");
+    assert!(
+        number.starts_with(version.label()),
+        "{number} for {version:?}"
+    );
 }
 
 /// On the shared daemon: the steps themselves check that the runtime does what they say.
 async fn every_scenario_can_be_played(version: Version) {
     let driver = Driver::new(&Testbed::shared(version).await.socket());
     for truth in scenarios::all_at_once(&driver).await {
-        assert!(truth.lives.iter().all(|life| life.is_past(LifecycleKind::ContainerRemoved)));
+        assert!(
+            truth
+                .lives
+                .iter()
+                .all(|life| life.is_past(LifecycleKind::ContainerRemoved))
+        );
     }
-    let failed = driver.operations().into_iter().filter(|done| done.failure.is_some());
-    assert_eq!(failed.count(), 1, "the start that fails");
+    let operations = driver.operations();
+    assert!(
+        operations
+            .iter()
+            .all(|done| done.span.begun <= done.span.ended)
+    );
+    let failed = operations.iter().filter(|done| done.failure.is_some());
+    let failed: Vec<_> = failed.map(|done| &done.call).collect();
+    assert!(
+        matches!(failed[..], [Call::Start(_)]),
+        "only one start fails: {failed:?}"
+    );
 }
 
 async fn a_runtime_that_dies_can_be_started_again(version: Version) {
@@ -110,27 +131,10 @@ async fn the_events_of_containerd_21_tell_the_truth() {
 /// But for a start that fails, which gives no event.
 async fn the_runtimes_events_tell_the_truth(version: Version) {
     let bed = Testbed::start(version).await;
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    let socket = bed.socket();
-    let reader = tokio::spawn(async move {
-        let mut events = container_events(&socket).await.expect("the stream opens");
-        while let Ok(Some(event)) = events.message().await {
-            if sender.send((wall_clock(), event)).is_err() {
-                return;
-            }
-        }
-    });
+    let account = Account::of(raw_events(&bed));
     let driver = Driver::new(&bed.socket());
-    let truths = scenarios::all_at_once(&driver).await;
-
-    let mut told = Vec::new();
-    let silence = Duration::from_secs(2);
-    while let Ok(Some((at, event))) = timeout(silence, receiver.recv()).await {
-        told.extend(truths.iter().find_map(|truth| told_by(&event, at, truth)));
-    }
-    reader.abort();
-    for truth in &truths {
-        let wrong = truth.discrepancies(&told, Sight::EveryChange);
+    for truth in scenarios::all_at_once(&driver).await {
+        let wrong = account.mistakes(&truth, Sight::EveryChange, SOON).await;
         if &*truth.pod.name == "a-start-fails" {
             let gap = "not told: Change { kind: ContainerDied, exit_code: Some(128)";
             assert!(wrong.len() == 1 && wrong[0].starts_with(gap), "{wrong:#?}");
@@ -140,34 +144,33 @@ async fn the_runtimes_events_tell_the_truth(version: Version) {
     }
 }
 
-/// What a stream message says about a subject of this pod.
-fn told_by(
-    event: &ContainerEventResponse,
-    at: pleg::lifecycle::UnixNanos,
-    truth: &Truth,
-) -> Option<Told> {
-    let mut subjects = truth.lives.iter().map(|life| life.subject.id());
-    let subject = subjects.find(|subject| subject.as_str() == event.container_id)?;
-    let kind = match event.container_event_type() {
-        ContainerEventType::ContainerCreatedEvent => return None,
-        ContainerEventType::ContainerStartedEvent => LifecycleKind::ContainerStarted,
-        ContainerEventType::ContainerStoppedEvent => LifecycleKind::ContainerDied,
-        ContainerEventType::ContainerDeletedEvent => LifecycleKind::ContainerRemoved,
-    };
-    // A sandbox is ready when created and again when started: containerd tells both.
-    let statuses = &event.containers_statuses;
-    let own = statuses.iter().find(|status| status.id == event.container_id);
-    let exit_code = match (&subject, kind) {
-        (SubjectId::Container(_), LifecycleKind::ContainerDied) => own.map(|own| own.exit_code),
-        _ => None,
-    };
-    Some(Told {
-        pod: truth.pod.uid.clone(),
-        subject,
-        kind,
-        exit_code,
-        at,
-    })
+#[tokio::test]
+async fn containerd_17_keeps_a_backlog_for_who_comes_late() {
+    the_runtime_keeps_a_backlog(Version::Containerd17).await;
+}
+
+#[tokio::test]
+async fn containerd_21_keeps_a_backlog_for_who_comes_late() {
+    the_runtime_keeps_a_backlog(Version::Containerd21).await;
+}
+
+async fn the_runtime_keeps_a_backlog(version: Version) {
+    let bed = Testbed::start(version).await;
+    let driver = Driver::new(&bed.socket());
+    let (gone, story, _) = a_backlog_of_events(&driver).await;
+    let account = Account::of(raw_events(&bed));
+    assert!(
+        account
+            .until_told(story.truth(), Sight::EveryChange, SOON)
+            .await
+    );
+    for pod in gone {
+        assert_eq!(
+            account.of_pod(&pod).len(),
+            6,
+            "start, death and end of sandbox and container"
+        );
+    }
 }
 
 #[tokio::test]
@@ -176,14 +179,20 @@ async fn two_event_clients_of_containerd_17_take_events_from_each_other() {
     let driver = Driver::new(&bed.socket());
     let (one, other) = (OtherEventClient::open(&bed), OtherEventClient::open(&bed));
     sleep(Duration::from_millis(200)).await;
-    assert!(pods_can_be_made(&driver).await);
-    // Two of a sandbox's start, four of a container's life less its removal, two or three of the end.
+    a_short_pod(&driver).await;
+    // Created, started, stopped and deleted: the sandbox and the container.
     let deadline = Instant::now() + Duration::from_secs(5);
     while one.received() + other.received() < 8 {
-        timeout_at(deadline, sleep(Duration::from_millis(20))).await.expect("the events come");
+        timeout_at(deadline, sleep(Duration::from_millis(20)))
+            .await
+            .expect("the events come");
     }
     assert!(one.received() > 0 && other.received() > 0);
-    assert_eq!(one.received() + other.received(), 8, "each event went to one of them");
+    assert_eq!(
+        one.received() + other.received(),
+        8,
+        "each event went to one of them"
+    );
 }
 
 #[tokio::test]

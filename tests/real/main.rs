@@ -11,9 +11,11 @@
 //! record becomes a [`truth`], and that is what an observer of the node is held against. These tests
 //! alone use the real clock: nothing else can be true of a real runtime.
 
+mod account;
 mod disturbances;
 mod driver;
 mod driver_alone;
+mod raw_events;
 mod scenarios;
 mod story;
 mod testbed;

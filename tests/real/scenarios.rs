@@ -120,7 +120,7 @@ pub(crate) async fn all_at_once(driver: &Driver) -> Vec<Truth> {
     macro_rules! stories {
         ($($scenario:ident),+ $(,)?) => {{
             $(let mut $scenario = Story::new(driver, &stringify!($scenario).replace('_', "-"));)+
-            tokio::join!($(self::$scenario(&mut $scenario)),+);
+            tokio::join!($(Box::pin(self::$scenario(&mut $scenario))),+);
             vec![$($scenario.truth().clone()),+]
         }};
     }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use pleg::lifecycle::{ContainerId, EventSubject, LifecycleKind, PodIdentity, SandboxId, SubjectId, UnixNanos};
+use pleg::lifecycle::{
+    ContainerId, EventSubject, LifecycleKind, PodIdentity, SandboxId, SubjectId, UnixNanos,
+};
 use tokio::time::{sleep, timeout};
 
 use crate::driver::{Driver, Sandbox, Span, wall_clock};
@@ -92,7 +94,12 @@ impl Story {
             &sandbox.id,
             span,
         );
-        self.change(&SubjectId::Sandbox(sandbox.id.clone()), LifecycleKind::ContainerStarted, None, span);
+        self.change(
+            &SubjectId::Sandbox(sandbox.id.clone()),
+            LifecycleKind::ContainerStarted,
+            None,
+            span,
+        );
         sandbox
     }
 
@@ -126,13 +133,21 @@ impl Story {
     pub(crate) async fn start(&mut self, id: &ContainerId) {
         let span = self.driver.start(id).await.expect("a container starts");
         self.starts.insert(id.clone(), span);
-        self.change(&SubjectId::Container(id.clone()), LifecycleKind::ContainerStarted, None, span);
+        self.change(
+            &SubjectId::Container(id.clone()),
+            LifecycleKind::ContainerStarted,
+            None,
+            span,
+        );
     }
 
     /// Tries to start a container whose program is missing: the runtime has it exited, with 128.
     pub(crate) async fn start_fails(&mut self, id: &ContainerId) {
         let begun = wall_clock();
-        self.driver.start(id).await.expect_err("there is nothing to start");
+        self.driver
+            .start(id)
+            .await
+            .expect_err("there is nothing to start");
         self.exited(id, begun, 128).await;
     }
 
@@ -159,7 +174,10 @@ impl Story {
     /// Stops a running container; without grace that is SIGKILL.
     pub(crate) async fn stop(&mut self, id: &ContainerId, grace: Duration, code: i32) {
         let begun = wall_clock();
-        self.driver.stop(id, grace).await.expect("a container stops");
+        self.driver
+            .stop(id, grace)
+            .await
+            .expect("a container stops");
         self.exited(id, begun, code).await;
     }
 
@@ -169,13 +187,26 @@ impl Story {
     }
 
     pub(crate) async fn remove(&mut self, id: &ContainerId) {
-        let span = self.driver.remove(id).await.expect("a container is removed");
-        self.change(&SubjectId::Container(id.clone()), LifecycleKind::ContainerRemoved, None, span);
+        let span = self
+            .driver
+            .remove(id)
+            .await
+            .expect("a container is removed");
+        self.change(
+            &SubjectId::Container(id.clone()),
+            LifecycleKind::ContainerRemoved,
+            None,
+            span,
+        );
     }
 
     /// Stops a sandbox, which kills what still runs in it.
     pub(crate) async fn stop_sandbox(&mut self, sandbox: &Sandbox) {
-        let span = self.driver.stop_sandbox(&sandbox.id).await.expect("a sandbox stops");
+        let span = self
+            .driver
+            .stop_sandbox(&sandbox.id)
+            .await
+            .expect("a sandbox stops");
         for subject in self.inside(sandbox, LifecycleKind::ContainerDied) {
             let code = matches!(subject, SubjectId::Container(_)).then_some(137);
             self.change(&subject, LifecycleKind::ContainerDied, code, span);
@@ -184,17 +215,38 @@ impl Story {
 
     /// Removes a stopped sandbox and all that is in it, and sees that it is gone.
     pub(crate) async fn remove_sandbox(&mut self, sandbox: &Sandbox) {
-        let span = self.driver.remove_sandbox(&sandbox.id).await.expect("a sandbox is removed");
+        let span = self
+            .driver
+            .remove_sandbox(&sandbox.id)
+            .await
+            .expect("a sandbox is removed");
         for subject in self.inside(sandbox, LifecycleKind::ContainerRemoved) {
             self.change(&subject, LifecycleKind::ContainerRemoved, None, span);
         }
-        let (sandboxes, containers) = self.driver.list(self.pod()).await.expect("the node is listed");
-        assert!(sandboxes.iter().all(|listed| listed.id != sandbox.id.as_str()));
-        assert!(containers.iter().all(|listed| listed.pod_sandbox_id != sandbox.id.as_str()));
+        let (sandboxes, containers) = self
+            .driver
+            .list(self.pod())
+            .await
+            .expect("the node is listed");
+        assert!(
+            sandboxes
+                .iter()
+                .all(|listed| listed.id != sandbox.id.as_str())
+        );
+        assert!(
+            containers
+                .iter()
+                .all(|listed| listed.pod_sandbox_id != sandbox.id.as_str())
+        );
     }
 
     fn attempts(&self, same: impl Fn(&EventSubject) -> bool) -> u32 {
-        let before = self.truth.lives.iter().filter(|life| same(&life.subject)).count();
+        let before = self
+            .truth
+            .lives
+            .iter()
+            .filter(|life| same(&life.subject))
+            .count();
         u32::try_from(before).expect("few attempts")
     }
 
@@ -210,7 +262,11 @@ impl Story {
     async fn exited(&mut self, id: &ContainerId, begun: UnixNanos, code: i32) {
         let wait = async {
             loop {
-                let status = self.driver.status(id).await.expect("the container is there");
+                let status = self
+                    .driver
+                    .status(id)
+                    .await
+                    .expect("the container is there");
                 if status.state() == ContainerState::ContainerExited {
                     return status;
                 }
@@ -220,12 +276,21 @@ impl Story {
         let status = timeout(Duration::from_secs(30), wait)
             .await
             .expect("the container exits in time");
-        assert_eq!(status.exit_code, code, "of {}: {}", self.truth.pod.name, status.reason);
+        assert_eq!(
+            status.exit_code, code,
+            "of {}: {}",
+            self.truth.pod.name, status.reason
+        );
         let span = Span {
             begun,
             ended: wall_clock(),
         };
-        self.change(&SubjectId::Container(id.clone()), LifecycleKind::ContainerDied, Some(code), span);
+        self.change(
+            &SubjectId::Container(id.clone()),
+            LifecycleKind::ContainerDied,
+            Some(code),
+            span,
+        );
     }
 
     fn begin(&mut self, subject: EventSubject, sandbox: &SandboxId, created: Span) {

@@ -162,7 +162,9 @@ impl Testbed {
     }
 
     fn path(&self) -> &str {
-        self.directory.to_str().expect("temporary directories have plain names")
+        self.directory
+            .to_str()
+            .expect("temporary directories have plain names")
     }
 
     /// The daemon's process, if it is there; a reused process id does not fool it.

@@ -97,7 +97,11 @@ impl Truth {
     pub(crate) fn discrepancies(&self, told: &[Told], sight: Sight) -> Vec<String> {
         let mut wrong = Vec::new();
         for event in self.of_pod(told) {
-            if !self.lives.iter().any(|life| life.subject.id() == event.subject) {
+            if !self
+                .lives
+                .iter()
+                .any(|life| life.subject.id() == event.subject)
+            {
                 wrong.push(format!("never existed: {event:?}"));
             }
         }
@@ -135,7 +139,9 @@ impl Truth {
     ) -> impl Iterator<Item = &'a Change> {
         life.changes.iter().filter(move |change| {
             must_be_told(life, change, sight)
-                && !self.of_life(life, told).any(|event| event.kind == change.kind)
+                && !self
+                    .of_life(life, told)
+                    .any(|event| event.kind == change.kind)
         })
     }
 }
@@ -146,7 +152,10 @@ fn must_be_told(life: &Life, change: &Change, sight: Sight) -> bool {
     let Sight::PhasesOf(shortest) = sight else {
         return true;
     };
-    let removal = life.changes.iter().find(|c| c.kind == LifecycleKind::ContainerRemoved);
+    let removal = life
+        .changes
+        .iter()
+        .find(|c| c.kind == LifecycleKind::ContainerRemoved);
     if removal.is_some_and(|removal| between(life.created, removal.span) < shortest) {
         return false;
     }
@@ -293,7 +302,10 @@ mod tests {
         let truth = truth(1, 5, 9);
         let wrong = |account: &[Told]| {
             let found = truth.discrepancies(account, Sight::EveryChange);
-            found.iter().filter(|line| !line.starts_with("not told")).count()
+            found
+                .iter()
+                .filter(|line| !line.starts_with("not told"))
+                .count()
         };
         let started = told(ContainerStarted, None, 1);
         let died = told(ContainerDied, Some(7), 5);

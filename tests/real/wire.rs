@@ -23,11 +23,8 @@ pub(crate) use generated::*;
 #[test]
 fn the_checked_in_driver_messages_are_what_the_proto_says() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real");
-    let descriptors = protox::compile(
-        [here.join("proto/cri_driver.proto")],
-        [here.join("proto")],
-    )
-    .expect("the proto compiles");
+    let descriptors = protox::compile([here.join("proto/cri_driver.proto")], [here.join("proto")])
+        .expect("the proto compiles");
     let scratch = tempfile::tempdir().expect("a temporary directory");
     tonic_prost_build::configure()
         .emit_rerun_if_changed(false)
