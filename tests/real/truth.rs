@@ -70,6 +70,7 @@ pub(crate) struct Told {
 impl Told {
     /// What an event says that was delivered at this moment; a `PodSync` says nothing about what
     /// happened.
+    #[expect(dead_code, reason = "for observers, which are not joined yet")]
     pub(crate) fn from_event(event: &LifecycleEvent, at: UnixNanos) -> Option<Self> {
         if event.kind == LifecycleKind::PodSync {
             return None;
