@@ -33,6 +33,14 @@ pub enum DecodeError {
     /// The message lacks fields that CRI requires, named as in the proto.
     #[error("the answer lacks {}", .0.join(", "))]
     Missing(Vec<&'static str>),
+    /// The message is about another subject than the one asked about.
+    #[error("the answer is about {told}, not about {asked}")]
+    OtherSubject {
+        /// The id in the request.
+        asked: String,
+        /// The id in the answer.
+        told: String,
+    },
 }
 
 /// One item of a list, read or not.

@@ -59,6 +59,13 @@ impl<T> Default for Collector<T> {
 }
 
 impl<T: Item> Collector<T> {
+    /// Takes a whole answer, or the next piece of one.
+    pub(crate) fn take_all(&mut self, items: Vec<Result<T, Unreadable>>) {
+        for item in items {
+            self.take(item);
+        }
+    }
+
     /// Takes the next item. Of two with one id the first is kept, unless the second shows a state
     /// further on: a runtime that changes while it lists may show both, and the later is true now.
     pub(crate) fn take(&mut self, item: Result<T, Unreadable>) {

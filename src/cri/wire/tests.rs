@@ -76,7 +76,7 @@ fn container_status(id: &str, state: i32) -> wire::ContainerStatus {
 
 fn collect<T: Item>(items: Vec<Result<T, Unreadable>>) -> Listed<T> {
     let mut collector = Collector::default();
-    items.into_iter().for_each(|item| collector.take(item));
+    collector.take_all(items);
     collector.finish()
 }
 
@@ -193,11 +193,11 @@ fn an_id_that_was_readable_once_is_not_unreadable() {
 
 #[test]
 fn a_state_number_from_the_future_is_unknown() {
+    use ReportedState::{Created, Exited, Running, Unknown};
     let states = [0, 1, 2, 3, 4, -1].map(|state| {
         let listed = list_containers(vec![container("c1", state)]);
         listed.items[0].state
     });
-    use ReportedState::{Created, Exited, Running, Unknown};
     assert_eq!(
         states,
         [Created, Running, Exited, Unknown, Unknown, Unknown]
