@@ -61,6 +61,20 @@ pub struct EventDelivery {
     pub swallowed_by_dead_stream: usize,
 }
 
+impl EventDelivery {
+    /// Serves nobody and keeps nothing.
+    pub(super) fn none() -> Self {
+        Self {
+            sharing: Sharing::EveryStream,
+            queue: 0,
+            when_full: WhenFull::DropNewest,
+            without_client: WithoutClient::QueueUntilFirstClient,
+            stream_buffer: 0,
+            swallowed_by_dead_stream: 0,
+        }
+    }
+}
+
 /// Who gets an event when several streams are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
