@@ -301,3 +301,6 @@ impl EventQueue {
         self.turns.retain(|turn| *turn != id);
     }
 }
+
+#[cfg(test)]
+mod tests;

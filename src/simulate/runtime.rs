@@ -279,8 +279,15 @@ impl SimulatedRuntime {
         let now = (self.shared.clock)();
         let mut state = self.lock();
         let outcome = change(&mut state, now);
-        let State { queue, wakers, .. } = &mut *state;
-        wakers.wake(|stream| queue.has_news(stream));
+        let State {
+            queue,
+            wakers,
+            is_frozen,
+            ..
+        } = &mut *state;
+        if !*is_frozen {
+            wakers.wake(|stream| queue.has_news(stream));
+        }
         let condition = state.condition();
         // Sent under the lock, so that conditions are published in the order in which they arose.
         self.shared.condition.send_if_modified(|published| {

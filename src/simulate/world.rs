@@ -533,3 +533,6 @@ fn image_ref(name: &str) -> Arc<str> {
     });
     format!("sha256:{}", Seeded::new(seed).runtime_id()).into()
 }
+
+#[cfg(test)]
+mod tests;
