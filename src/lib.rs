@@ -1,6 +1,9 @@
 //! `pleg`: the pod lifecycle event generator for one Kubernetes node.
 #![forbid(unsafe_code)]
 
+pub mod clock;
 pub mod cri;
 pub mod engine;
 pub mod lifecycle;
+#[cfg(feature = "simulate")]
+pub mod simulate;
