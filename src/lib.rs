@@ -1,5 +1,8 @@
 //! `pleg`: the pod lifecycle event generator for one Kubernetes node.
 #![forbid(unsafe_code)]
 
+pub mod backoff;
+pub mod cache;
+pub mod clock;
 pub mod engine;
 pub mod lifecycle;
