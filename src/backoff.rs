@@ -12,7 +12,7 @@ use backoff::backoff::Backoff as _;
 /// The wait after the first failure.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// The waits before each attempt to open the stream: the first is zero, the last repeats for ever.
 #[must_use]

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::lifecycle::{Mono, Now, UnixNanos};
 
 /// As far ahead as a timer is ever set, where adding more would overflow.
-const FAR_FUTURE: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+const FAR_FUTURE: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// A source of [`Now`]. A copy reads the same clocks and counts from the same origin.
 #[derive(Clone, Copy, Debug)]

@@ -5,4 +5,5 @@ pub mod backoff;
 pub mod cache;
 pub mod clock;
 pub mod engine;
+pub mod feed;
 pub mod lifecycle;
