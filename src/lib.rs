@@ -4,6 +4,7 @@
 pub mod backoff;
 pub mod cache;
 pub mod clock;
+pub mod cri;
 pub mod engine;
 pub mod feed;
 pub mod lifecycle;
