@@ -8,3 +8,5 @@ pub mod cri;
 pub mod engine;
 pub mod feed;
 pub mod lifecycle;
+#[cfg(feature = "simulate")]
+pub mod simulate;
