@@ -93,7 +93,6 @@ impl State {
 
 impl SimulatedRuntime {
     /// Starts to describe a runtime.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
