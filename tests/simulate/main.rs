@@ -4,6 +4,7 @@
 mod churn;
 mod client;
 mod events;
+mod own_client;
 mod reads;
 mod trouble;
 
