@@ -1,0 +1,3 @@
+//! The `pleg` command: what was typed, what it means, and one file for each subcommand.
+
+mod discover;
