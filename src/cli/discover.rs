@@ -207,7 +207,10 @@ fn problem_of(error: &serde_saphyr::Error, line: u64, column: u64) -> String {
     let text = error.without_snippet().to_string();
     let problem = text.lines().next().unwrap_or("not YAML");
     let position = format!(" at line {line}, column {column}");
-    problem.strip_suffix(&position).unwrap_or(problem).to_owned()
+    problem
+        .strip_suffix(&position)
+        .unwrap_or(problem)
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -364,9 +367,7 @@ mod tests {
     fn a_file_that_was_named_must_be_there_even_if_a_flag_outranks_it() {
         let node = Node::new();
         let missing = node.dir.path().join("crictl.yml");
-        let error = node
-            .find(Some("unix:///flag"), Some(&missing))
-            .unwrap_err();
+        let error = node.find(Some("unix:///flag"), Some(&missing)).unwrap_err();
         assert!(error.to_string().contains("crictl.yml"), "{error}");
         assert!(matches!(error, DiscoverError::Unreadable { .. }));
 
