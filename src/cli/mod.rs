@@ -3,4 +3,7 @@
 mod args;
 mod config;
 mod discover;
+mod follow;
 mod output;
+mod signals;
+mod unreachable;
