@@ -4,5 +4,9 @@
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+pub mod clock;
+pub mod cri;
 pub mod engine;
 pub mod lifecycle;
+#[cfg(feature = "simulate")]
+pub mod simulate;
