@@ -22,7 +22,7 @@ pub use subscription::Subscription;
 
 use crate::cache::Cache;
 use crate::lifecycle::{
-    EventSubject, LifecycleEvent, LifecycleKind, Revision, SubjectId, UnixNanos,
+    EventSubject, LifecycleEvent, LifecycleKind, PodStatus, PodUid, Revision, SubjectId, UnixNanos,
 };
 use queue::Queue;
 use snapshot::{Delivered, Snapshot};
@@ -156,7 +156,7 @@ impl Feed {
         let mut wakers = Vec::new();
         let mut state = self.hub.lock();
         for event in batch {
-            state.remember(event, self.hub.capacity);
+            state.remember(event, self.hub.capacity, &self.hub.cache);
         }
         for slot in state.subscribers.values() {
             wakers.extend(slot.offer(batch, &is_present));
@@ -260,6 +260,17 @@ fn subject_of(event: &LifecycleEvent) -> Option<SubjectId> {
     }
 }
 
+/// Whether a status shows a subject.
+fn shows(status: &PodStatus, subject: &SubjectId) -> bool {
+    match subject {
+        SubjectId::Sandbox(id) => status.sandboxes.iter().any(|sandbox| sandbox.id == *id),
+        SubjectId::Container(id) => status
+            .containers
+            .iter()
+            .any(|container| container.id == *id),
+    }
+}
+
 impl Hub {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that holds the lock can panic half-way through a change.
@@ -276,14 +287,16 @@ impl Hub {
 }
 
 impl State {
-    fn remember(&mut self, event: &Arc<LifecycleEvent>, capacity: usize) {
+    fn remember(&mut self, event: &Arc<LifecycleEvent>, capacity: usize, cache: &Cache) {
         debug_assert!(event.revision >= self.newest, "revisions go back");
         self.published += 1;
         self.newest = self.newest.max(event.revision);
-        if let Some(subject) = subject_of(event) {
-            if event.kind == LifecycleKind::ContainerRemoved {
+        match subject_of(event) {
+            None => self.forget_gone(&event.pod.uid, cache),
+            Some(subject) if event.kind == LifecycleKind::ContainerRemoved => {
                 self.delivered.remove(&subject);
-            } else {
+            }
+            Some(subject) => {
                 self.delivered.insert(subject, Arc::clone(event));
             }
         }
@@ -293,6 +306,20 @@ impl State {
             self.forgotten = oldest.revision;
         }
         self.past.push_back(Arc::clone(event));
+    }
+
+    /// Forgets a pod's subjects that the cache no longer shows: of one that ever stepped back, even
+    /// the removal is told by `PodSync`.
+    fn forget_gone(&mut self, uid: &PodUid, cache: &Cache) {
+        let cached = cache.get(uid);
+        self.delivered.retain(|subject, last| {
+            let shown = || {
+                cached
+                    .as_ref()
+                    .is_some_and(|pod| shows(&pod.status, subject))
+            };
+            last.pod.uid != *uid || shown()
+        });
     }
 
     fn after(

@@ -2,9 +2,9 @@
 //! repeats it nor leaves a gap.
 //!
 //! The cache is written before the feed is told, so it may be ahead: a death waits in the engine for
-//! its exit code while the cache shows the phase. What the feed has delivered is therefore told as
-//! delivered, and the rest follows in its time. The cache alone speaks for what the feed cannot say:
-//! a subject that stepped back, which the feed tells by `PodSync` only.
+//! its exit code while the cache shows the phase. A subject that is present is therefore told as far
+//! as the feed has told it, and the rest follows in its time. The cache alone speaks for what the feed
+//! cannot say: a subject that stepped back, which the feed tells by `PodSync` only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::lifecycle::{
     ReportedState, Source, SubjectId, UnixNanos,
 };
 
-/// The last event that was delivered of each subject that is not removed.
+/// The last event that was delivered of each subject that is not gone.
 pub(super) type Delivered = BTreeMap<SubjectId, Arc<LifecycleEvent>>;
 
 /// What a subscription begins with.
@@ -30,43 +30,37 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Compares what was delivered with what the cache shows now, at least as new.
     pub(super) fn take(delivered: &Delivered, pods: &[Cached], seen_at: UnixNanos) -> Self {
-        let mut present: BTreeMap<SubjectId, LifecycleEvent> = delivered
-            .iter()
-            .map(|(id, last)| (id.clone(), LifecycleEvent::clone(last)))
-            .collect();
+        let mut events = Vec::new();
         let mut told_ahead = BTreeMap::new();
         let shown = pods
             .iter()
             .flat_map(|cached| subjects(&cached.status, seen_at));
         for (id, event) in shown {
-            match (present.get(&id), event) {
+            // Nothing to tell of what is only created, or unknown.
+            let Some(event) = event else { continue };
+            match delivered.get(&id) {
                 // The feed is as far, or will be.
-                (Some(last), Some(event)) if last.kind <= event.kind => {}
+                Some(last) if last.kind <= event.kind => events.push(initial(last)),
                 // It stepped back.
-                (Some(_), Some(event)) => {
-                    present.insert(id, event);
+                Some(_) => events.push(Arc::new(event)),
+                None if is_complete(&event) => {
+                    told_ahead.insert(id, event.kind);
+                    events.push(Arc::new(event));
                 }
-                (Some(_), None) => {
-                    present.remove(&id);
-                }
-                (None, Some(event)) if is_complete(&event) => {
-                    told_ahead.insert(id.clone(), event.kind);
-                    present.insert(id, event);
-                }
-                // Not told until its exit is known, or nothing to tell.
-                (None, _) => {}
+                // The feed will tell it once its exit is known.
+                None => {}
             }
         }
-        let mut events: Vec<_> = present
-            .into_values()
-            .map(|mut event| {
-                event.initial = true;
-                Arc::new(event)
-            })
-            .collect();
         events.sort_by_key(|event| event.revision);
         Self { events, told_ahead }
     }
+}
+
+fn initial(last: &LifecycleEvent) -> Arc<LifecycleEvent> {
+    Arc::new(LifecycleEvent {
+        initial: true,
+        ..last.clone()
+    })
 }
 
 /// A pod's subjects as the cache shows them, each with the event that tells its phase.

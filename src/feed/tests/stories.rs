@@ -226,6 +226,23 @@ fn a_snapshot_shows_where_a_subject_that_stepped_back_stands() {
 }
 
 #[test]
+fn a_subject_that_stepped_back_and_then_went_is_in_no_later_snapshot() {
+    let mut node = Node::new(10);
+    node.create(1);
+    node.start(1);
+    node.die(1);
+    node.deliver_all();
+    // Its removal is told by a PodSync, as everything since its step back.
+    node.present.clear();
+    let revision = node.next_revision();
+    node.writer.publish(uid(1), revision, None);
+    node.sync(1);
+    node.deliver_all();
+    assert!(drain(&mut node.watch(WatchFrom::Snapshot)).is_empty());
+    assert!(node.handle.hub.lock().delivered.is_empty());
+}
+
+#[test]
 fn whoever_resumes_gets_what_came_after_and_is_told_when_that_is_gone() {
     let mut node = Node::new(3);
     node.live_once(1);
