@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::config::{ByteLimit, FeatureGates, LogLevel};
+use crate::cri::Endpoint;
 use crate::lifecycle::LifecycleKind;
 
 /// Follow a node's container runtime: pods and their lifecycle events, read-only
@@ -33,7 +34,7 @@ pub(crate) struct Args {
 pub(crate) struct GlobalArgs {
     /// The runtime's socket [env: CONTAINER_RUNTIME_ENDPOINT] [default: /etc/crictl.yaml's, then the usual ones]
     #[arg(long, short = 'r', global = true, value_name = "ENDPOINT")]
-    pub(crate) runtime_endpoint: Option<String>,
+    pub(crate) runtime_endpoint: Option<Endpoint>,
 
     /// crictl's configuration file [env: CRI_CONFIG_FILE] [default: /etc/crictl.yaml]
     #[arg(long, short = 'c', global = true, value_name = "FILE")]

@@ -94,7 +94,7 @@ impl Config {
             RuntimeChoice::Simulated { seed: global.seed }
         } else {
             RuntimeChoice::Node(discover::candidates(
-                global.runtime_endpoint.as_deref(),
+                global.runtime_endpoint.as_ref(),
                 global.config.as_deref(),
                 around,
             )?)
@@ -412,6 +412,8 @@ mod tests {
             "watch --simulate --config /etc/crictl.yaml",
             "watch --seed 1",
             "watch --no-events --feature-gates EventedPLEG=true",
+            "watch -r run/relative.sock",
+            "watch -r tcp://127.0.0.1:1234",
             "watch --count 0",
             "watch --count -1",
             "watch --for ten",

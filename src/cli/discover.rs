@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::cri::Endpoint;
+
 /// The variable that names the endpoint.
 pub(crate) const ENDPOINT_VARIABLE: &str = "CONTAINER_RUNTIME_ENDPOINT";
 /// The variable that names crictl's file.
@@ -64,7 +66,7 @@ impl fmt::Display for Origin {
 /// An endpoint to try, as it was written, and who named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// The endpoint, not parsed yet.
+    /// The endpoint, not parsed yet if it comes from a file or a variable.
     pub(crate) endpoint: String,
     /// Who named it.
     pub(crate) origin: Origin,
@@ -112,7 +114,7 @@ struct CrictlConfig {
 /// A file that was named but is not there, and any file that is there but cannot be understood. The
 /// default file is not opened if a flag or a variable has named the endpoint.
 pub(crate) fn candidates(
-    flag: Option<&str>,
+    flag: Option<&Endpoint>,
     config: Option<&Path>,
     around: &Surroundings<'_>,
 ) -> Result<Vec<Candidate>, DiscoverError> {
@@ -120,9 +122,9 @@ pub(crate) fn candidates(
     // name must not go unnoticed.
     let from_named_file = config.map(read_config).transpose()?;
 
-    if let Some(endpoint) = said(flag.map(ToOwned::to_owned)) {
+    if let Some(endpoint) = flag {
         return Ok(vec![Candidate {
-            endpoint,
+            endpoint: endpoint.to_string(),
             origin: Origin::Flag,
         }]);
     }
@@ -249,8 +251,9 @@ mod tests {
             flag: Option<&str>,
             config: Option<&Path>,
         ) -> Result<Vec<Candidate>, DiscoverError> {
+            let flag = flag.map(|text| text.parse().unwrap());
             candidates(
-                flag,
+                flag.as_ref(),
                 config,
                 &Surroundings {
                     variable: &|name| self.variables.get(name).cloned(),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use super::discover::{Candidate, ENDPOINT_VARIABLE, Origin};
+use crate::cri::EndpointError;
 use crate::engine::{Failure, FailureKind};
 
 /// An endpoint that did not answer as a runtime does.
@@ -20,19 +21,21 @@ pub(crate) struct Attempt {
 #[derive(Debug)]
 pub(crate) enum Why {
     /// It is no endpoint.
-    Misspelt(String),
+    Misspelt(EndpointError),
     /// Nothing could be reached there.
     Connect(io::Error),
     /// Something is there, and it gave no answer to `Version`.
     Answer(Failure),
-    /// It speaks another version of CRI.
-    ApiVersion(String),
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Misspelt(problem) => f.write_str(problem),
+            Self::Misspelt(error) => write!(
+                f,
+                "{}; write it as unix:///run/containerd/containerd.sock",
+                error.problem
+            ),
             Self::Connect(error) => match error.kind() {
                 io::ErrorKind::NotFound => f.write_str("no such file"),
                 io::ErrorKind::PermissionDenied => {
@@ -52,7 +55,6 @@ impl fmt::Display for Why {
                 }
                 _ => write!(f, "answers, but not as a runtime does: {failure}"),
             },
-            Self::ApiVersion(version) => write!(f, "speaks CRI {version:?} and not v1"),
         }
     }
 }
@@ -92,6 +94,7 @@ impl fmt::Display for NoRuntime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cri::Endpoint;
 
     fn attempt(endpoint: &str, origin: Origin, why: Why) -> Attempt {
         Attempt {
@@ -161,7 +164,7 @@ See what runs without a runtime: add --simulate."
     }
 
     #[test]
-    fn a_silent_a_strange_and_an_old_runtime_are_told_apart() {
+    fn a_silent_and_a_strange_runtime_and_a_remote_endpoint_are_told_apart() {
         let silent = answer(FailureKind::DeadlineExceeded, "no answer within 5s");
         assert!(
             silent
@@ -174,7 +177,10 @@ See what runs without a runtime: add --simulate."
                 .to_string()
                 .starts_with("answers, but not as a runtime does")
         );
-        let old = Why::ApiVersion("v1alpha2".into());
-        assert_eq!(old.to_string(), "speaks CRI \"v1alpha2\" and not v1");
+        let remote = Why::Misspelt("tcp://1.2.3.4".parse::<Endpoint>().unwrap_err());
+        assert_eq!(
+            remote.to_string(),
+            "only unix sockets are spoken to; write it as unix:///run/containerd/containerd.sock"
+        );
     }
 }
