@@ -29,7 +29,7 @@ use crate::cri::{
     StreamSource,
 };
 use crate::engine::{
-    Answer, Counters, Engine, Health, Input, Mode, ModeChange, Output, Question, ReaderId, Reading,
+    Answer, Counters, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId, Reading,
     RequestId,
 };
 use crate::feed::{Feed, FeedHandle};
@@ -254,7 +254,12 @@ impl<M: Machine> Turning<M> {
                 // It fails if nobody listens.
                 let _ = self.outlets.mode_changes.send(change);
             }
-            Output::Note(note) => self.notes.write(&note),
+            Output::Note(note) => {
+                if matches!(note, Note::RuntimeChanged { .. }) {
+                    self.client = self.client.for_changed_runtime();
+                }
+                self.notes.write(&note);
+            }
         }
     }
 
