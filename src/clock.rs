@@ -4,6 +4,8 @@
 //! that a paused test runtime moves it; the wall half is the system's, or, for tests and replays, a
 //! fixed beginning plus the monotonic half, so that nothing depends on when a test runs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
@@ -13,18 +15,19 @@ use crate::lifecycle::{Mono, Now, UnixNanos};
 /// As far ahead as a timer is ever set, where adding more would overflow.
 const FAR_FUTURE: Duration = Duration::from_hours(30 * 365 * 24);
 
-/// A source of [`Now`]. A copy reads the same clocks and counts from the same origin.
-#[derive(Clone, Copy, Debug)]
+/// A source of [`Now`]. A clone reads the same clocks and counts from the same origin.
+#[derive(Clone, Debug)]
 pub struct Clock {
     origin: Instant,
     wall: Wall,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Wall {
     System,
-    /// What the wall clock showed at the origin; it moves with the monotonic clock from there.
-    From(UnixNanos),
+    /// What the wall clock showed at the origin, in nanoseconds since 1970, and all its steps since;
+    /// it moves with the monotonic clock from there.
+    From(Arc<AtomicI64>),
 }
 
 impl Clock {
@@ -43,7 +46,7 @@ impl Clock {
     pub fn starting_at(base: UnixNanos) -> Self {
         Self {
             origin: Instant::now(),
-            wall: Wall::From(base),
+            wall: Wall::From(Arc::new(AtomicI64::new(base.0))),
         }
     }
 
@@ -52,14 +55,27 @@ impl Clock {
     pub fn now(&self) -> Now {
         let elapsed = Instant::now().saturating_duration_since(self.origin);
         let mono = Mono::default().after(elapsed);
-        let wall = match self.wall {
+        let wall = match &self.wall {
             Wall::System => system_wall(),
             Wall::From(base) => {
                 let nanos = i64::try_from(mono.0).unwrap_or(i64::MAX);
-                UnixNanos(base.0.saturating_add(nanos))
+                UnixNanos(base.load(Ordering::Relaxed).saturating_add(nanos))
             }
         };
         Now { mono, wall }
+    }
+
+    /// Steps the wall clock, of every clone too, by so many nanoseconds, as an administrator or NTP
+    /// would; the monotonic half goes on as before. The system's clock is not ours to step: on a
+    /// clock of that kind this does nothing.
+    pub fn step_wall(&self, nanos: i64) {
+        if let Wall::From(base) = &self.wall {
+            // One writer at a time: whoever plays the node.
+            base.store(
+                base.load(Ordering::Relaxed).saturating_add(nanos),
+                Ordering::Relaxed,
+            );
+        }
     }
 
     /// The moment as tokio's timers want it.
@@ -108,9 +124,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_step_moves_the_wall_half_of_every_clone_and_nothing_else() {
+        let clock = Clock::starting_at(UnixNanos(1_000));
+        let other = clock.clone();
+        clock.step_wall(-400);
+        assert_eq!(
+            other.now(),
+            Now {
+                mono: Mono(0),
+                wall: UnixNanos(600),
+            }
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_timer_for_a_moment_fires_at_that_moment() {
         let clock = Clock::starting_at(UnixNanos(0));
-        let copy = clock;
+        let copy = clock.clone();
         tokio::time::sleep_until(clock.instant(Mono(5_000_000_000))).await;
         assert_eq!(copy.now().mono, Mono(5_000_000_000));
     }

@@ -10,6 +10,7 @@ use tonic::transport::Channel;
 
 use super::driver::{Driver, Inlets, Outlets};
 use super::handle::Pleg;
+use super::tap::{Tap, Tapped};
 use crate::backoff::reconnect_delays;
 use crate::cache::cache;
 use crate::clock::Clock;
@@ -70,6 +71,7 @@ pub struct Builder {
     stream_inbox_bytes: usize,
     seed: Option<u64>,
     clock: Option<Clock>,
+    tap: Option<Tap>,
 }
 
 impl Default for Builder {
@@ -86,6 +88,7 @@ impl Default for Builder {
             stream_inbox_bytes: ReaderLimits::default().inbox_size,
             seed: None,
             clock: None,
+            tap: None,
         }
     }
 }
@@ -191,6 +194,13 @@ impl Builder {
         self
     }
 
+    /// Shows `tap` everything that goes into the engine and comes out of it, in order: for traces,
+    /// recordings and debugging. It runs on the driver's task and must not wait.
+    pub fn tap(mut self, tap: impl Fn(Tapped<'_>) + Send + Sync + 'static) -> Self {
+        self.tap = Some(Tap::new(tap));
+        self
+    }
+
     /// Builds the handle and the driver. Nothing happens until the driver runs.
     ///
     /// # Errors
@@ -198,13 +208,14 @@ impl Builder {
     /// If no runtime was named or the settings contradict each other.
     pub fn build(mut self) -> Result<(Pleg, Driver), BuildError> {
         self.check()?;
-        let clock = self.clock.unwrap_or_else(Clock::system);
+        let clock = self.clock.take().unwrap_or_else(Clock::system);
         self.settings.seed = self
             .seed
             .unwrap_or_else(|| clock.now().wall.0.unsigned_abs());
         let engine = Engine::new(self.settings.clone());
-        let (pleg, inlets, outlets) = self.join(clock, engine.mode())?;
-        Ok((pleg, Driver::new(engine, clock, inlets, outlets)))
+        let tap = self.tap.take();
+        let (pleg, inlets, outlets) = self.join(clock.clone(), engine.mode())?;
+        Ok((pleg, Driver::new(engine, tap, clock, inlets, outlets)))
     }
 
     /// Makes everything around the engine.

@@ -22,6 +22,7 @@ use tracing::info;
 use super::command::Command;
 use super::handle::Stats;
 use super::notes::NoteLog;
+use super::tap::{Tap, Traced};
 use crate::cache::CacheWriter;
 use crate::clock::Clock;
 use crate::cri::{
@@ -63,15 +64,23 @@ pub(super) struct Outlets {
 #[derive(Debug)]
 pub struct Driver {
     engine: Engine,
+    tap: Option<Tap>,
     clock: Clock,
     inlets: Inlets,
     outlets: Outlets,
 }
 
 impl Driver {
-    pub(super) fn new(engine: Engine, clock: Clock, inlets: Inlets, outlets: Outlets) -> Self {
+    pub(super) fn new(
+        engine: Engine,
+        tap: Option<Tap>,
+        clock: Clock,
+        inlets: Inlets,
+        outlets: Outlets,
+    ) -> Self {
         Self {
             engine,
+            tap,
             clock,
             inlets,
             outlets,
@@ -87,7 +96,17 @@ impl Driver {
     ///
     /// If the event stream's reader cannot be started.
     pub async fn run(self) -> Result<(), StartError> {
-        run(self.engine, self.clock, self.inlets, self.outlets).await
+        let Self {
+            engine,
+            tap,
+            clock,
+            inlets,
+            outlets,
+        } = self;
+        match tap {
+            None => run(engine, clock, inlets, outlets).await,
+            Some(tap) => run(Traced::new(engine, tap), clock, inlets, outlets).await,
+        }
     }
 }
 
