@@ -25,8 +25,8 @@ pub struct Clock {
 #[derive(Clone, Debug)]
 enum Wall {
     System,
-    /// What the wall clock showed at the origin, in nanoseconds since 1970, and all its steps since;
-    /// it moves with the monotonic clock from there.
+    /// What the wall clock showed at the origin, with the steps since; it moves with the monotonic
+    /// clock from there. Shared by all clones.
     From(Arc<AtomicI64>),
 }
 
@@ -41,13 +41,26 @@ impl Clock {
     }
 
     /// Counts from now on; the wall clock reads `base` now and moves with tokio's clock, paused or
-    /// not. For tests and replays.
+    /// not, and can be stepped. For tests and replays.
     #[must_use]
     pub fn starting_at(base: UnixNanos) -> Self {
         Self {
             origin: Instant::now(),
             wall: Wall::From(Arc::new(AtomicI64::new(base.0))),
         }
+    }
+
+    /// Steps the wall clock of this clock and all its clones by `nanos`, back if that is negative, as
+    /// an administrator or a time service does. The monotonic half does not notice. The system's
+    /// clock is not ours to step: then nothing happens, and the answer is false.
+    pub fn step(&self, nanos: i64) -> bool {
+        let Wall::From(base) = &self.wall else {
+            return false;
+        };
+        // Saturating, so that no step wraps round to the other end of time.
+        let stepped = |base: i64| Some(base.saturating_add(nanos));
+        base.fetch_update(Ordering::Relaxed, Ordering::Relaxed, stepped)
+            .is_ok()
     }
 
     /// The moment on both clocks.
@@ -63,19 +76,6 @@ impl Clock {
             }
         };
         Now { mono, wall }
-    }
-
-    /// Steps the wall clock, of every clone too, by so many nanoseconds, as an administrator or NTP
-    /// would; the monotonic half goes on as before. The system's clock is not ours to step: on a
-    /// clock of that kind this does nothing.
-    pub fn step_wall(&self, nanos: i64) {
-        if let Wall::From(base) = &self.wall {
-            // One writer at a time: whoever plays the node.
-            base.store(
-                base.load(Ordering::Relaxed).saturating_add(nanos),
-                Ordering::Relaxed,
-            );
-        }
     }
 
     /// The moment as tokio's timers want it.
@@ -124,17 +124,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_step_moves_the_wall_half_of_every_clone_and_nothing_else() {
+    async fn a_step_moves_the_wall_clock_of_every_clone_and_no_monotonic_one() {
         let clock = Clock::starting_at(UnixNanos(1_000));
-        let other = clock.clone();
-        clock.step_wall(-400);
+        let clone = clock.clone();
+        assert!(clock.step(-400));
+        tokio::time::advance(Duration::from_nanos(7)).await;
         assert_eq!(
-            other.now(),
+            clone.now(),
             Now {
-                mono: Mono(0),
-                wall: UnixNanos(600),
+                mono: Mono(7),
+                wall: UnixNanos(607),
             }
         );
+        assert!(!Clock::system().step(1));
     }
 
     #[tokio::test(start_paused = true)]
