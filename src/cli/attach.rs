@@ -16,7 +16,7 @@ use crate::cri::{CallLimits, CriClient, Endpoint, StartError};
 use crate::engine::{Freshness, ModeChange, RuntimeVersion};
 use crate::feed::WatchFrom;
 use crate::lifecycle::{LifecycleEvent, Mark, PodStatus};
-use crate::pleg::{Builder, Driver, Pleg};
+use crate::{Builder, Driver, Pleg};
 #[cfg(feature = "simulate")]
 use crate::simulate::{ChurnTask, SimulatedRuntime};
 
