@@ -8,5 +8,8 @@ pub mod cri;
 pub mod engine;
 pub mod feed;
 pub mod lifecycle;
+pub mod pleg;
 #[cfg(feature = "simulate")]
 pub mod simulate;
+
+pub use pleg::{Builder, Driver, Pleg};

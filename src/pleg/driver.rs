@@ -29,7 +29,8 @@ use crate::cri::{
     StreamSource,
 };
 use crate::engine::{
-    Answer, Engine, Health, Input, Mode, ModeChange, Output, Question, ReaderId, Reading, RequestId,
+    Answer, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId, Reading,
+    RequestId,
 };
 use crate::feed::{Feed, FeedHandle};
 use crate::lifecycle::{LifecycleEvent, Mark, Mono, Now};
@@ -259,7 +260,12 @@ impl<M: Machine> Turning<M> {
                 // It fails if nobody listens.
                 let _ = self.outlets.mode_changes.send(change);
             }
-            Output::Note(note) => self.notes.write(&note),
+            Output::Note(note) => {
+                if matches!(note, Note::RuntimeChanged { .. }) {
+                    self.client = self.client.for_changed_runtime();
+                }
+                self.notes.write(&note);
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! The shell: it joins the engine to a runtime, a cache and a feed, and does nothing else.
 //!
 //! [`Pleg::builder`] gives a [`Pleg`], the handle to clone and ask, and a [`Driver`], a future that the
-//! embedder runs where it likes. Nothing works until it does; what is spawned is the connection, and the
-//! stream's reader on a thread of its own. The driver is the one task that owns the engine, the cache's writer and the
-//! feed: it carries inputs in, one at a time, and outputs out, in order. What happens and when is the
-//! engine's to decide.
+//! embedder runs where it likes. Nothing works until it does; what is spawned is the connection, and
+//! the stream's reader on a thread of its own. The driver is the one task that owns the engine, the
+//! cache's writer and the feed: it carries inputs in, one at a time, and outputs out, in order. What
+//! happens and when is the engine's to decide.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

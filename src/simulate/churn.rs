@@ -65,7 +65,7 @@ impl ChurnPlan {
         let alive = population.settle(world, at, config.pods);
         Self {
             config,
-            dice: Seeded::new(config.seed ^ 0x6368_7572_6e),
+            dice: Seeded::new(config.seed ^ 0x0063_6875_726e),
             population,
             steps: 0,
             alive,

@@ -18,7 +18,7 @@ pub(crate) struct Decoded<A> {
 /// Reads answers with one function.
 #[derive(Debug)]
 pub(crate) struct WireCodec<A> {
-    pub(super) decode: fn(&[u8]) -> A,
+    pub(crate) decode: fn(&[u8]) -> A,
 }
 
 impl<A: Send + 'static> Codec for WireCodec<A> {

@@ -16,4 +16,6 @@ pub(crate) mod messages;
 pub(crate) mod server;
 
 #[cfg(test)]
+pub(crate) mod samples;
+#[cfg(test)]
 mod tests;
