@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -16,7 +16,7 @@ use crate::lifecycle::{
     SubjectId, UnixNanos,
 };
 use crate::pleg::{Builder, Driver, Pleg};
-use crate::simulate::{Character, SimulatedRuntime};
+use crate::simulate::{Character, Rpc, SimulatedRuntime};
 
 use LifecycleKind::{
     ContainerDied as Died, ContainerRemoved as Removed, ContainerStarted as Started,
@@ -332,7 +332,7 @@ async fn without_the_gate_no_stream_is_ever_asked_for() {
     };
     assert_eq!(node.pleg.mode(), disabled);
     let asked = node.runtime.rpc_counts();
-    assert_eq!(asked.of(crate::simulate::Rpc::GetContainerEvents), 0);
+    assert_eq!(asked.of(Rpc::GetContainerEvents), 0);
     assert_eq!(node.pleg.stats().await.unwrap().reader.sessions, 0);
 }
 
@@ -378,4 +378,75 @@ fn the_stream_has_a_thread_of_its_own_and_leaves_it_at_shutdown() {
             tokio::task::yield_now().await;
         }
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_node_that_is_trusted_costs_one_relist_a_slow_period_and_the_heartbeats() {
+    let runtime = SimulatedRuntime::builder()
+        .character(Character::containerd_2())
+        .epoch(EPOCH)
+        .build();
+    for n in 0..110 {
+        runtime.run_pod("shop", &format!("web-{n}"), &["app", "proxy"]);
+    }
+    let node = Node::following(runtime, |builder| builder).await;
+    // The stream earns its trust with an event that a later relist agrees with.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    node.runtime.run_pod("shop", "late", &["app"]);
+    let trusted = Mode::Evented {
+        audit_period: Duration::from_mins(5),
+    };
+    while node.pleg.mode() != trusted {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // Half a period off, so that exactly three audits fall into three periods.
+    tokio::time::sleep(Duration::from_secs(150)).await;
+    let before = node.runtime.rpc_counts();
+    tokio::time::sleep(Duration::from_mins(15)).await;
+    let asked: Vec<_> = node.runtime.rpc_counts().since(&before).iter().collect();
+    let expected = [
+        (Rpc::Version, 90),
+        (Rpc::ListPodSandbox, 3),
+        (Rpc::ListContainers, 3),
+    ];
+    assert_eq!(asked, expected);
+    assert_eq!(node.pleg.mode(), trusted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_readers_of_one_pod_share_one_read_and_those_that_give_up_cost_none() {
+    let node = Node::followed(Character::containerd_1_7(), |builder| {
+        // No relist of the node comes to their help.
+        builder
+            .relist_period(Duration::from_secs(100))
+            .evented_relist_period(Duration::from_secs(100))
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let uid = node.pleg.cache().list()[0].status.pod.uid.clone();
+    let before = node.runtime.rpc_counts();
+    let mark = node.pleg.mark().await.unwrap();
+    let read = || {
+        node.pleg
+            .get_newer_than(uid.clone(), mark, Freshness::Phases)
+    };
+    let readings = futures::future::join_all((0..100).map(|_| read())).await;
+    assert!(readings.iter().all(|reading| reading.is_ok()));
+    let asked = node.runtime.rpc_counts().since(&before);
+    assert_eq!(
+        (asked.of(Rpc::ListPodSandbox), asked.of(Rpc::ListContainers)),
+        (1, 1)
+    );
+
+    // Given up before the driver had its turn.
+    let before = node.runtime.rpc_counts();
+    let mark = node.pleg.mark().await.unwrap();
+    for _ in 0..100 {
+        let given_up = node
+            .pleg
+            .get_newer_than(uid.clone(), mark, Freshness::Phases);
+        assert!(given_up.now_or_never().is_none());
+    }
+    node.pleg.mark().await.unwrap();
+    assert_eq!(node.runtime.rpc_counts().since(&before).total(), 0);
 }
