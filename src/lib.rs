@@ -69,4 +69,4 @@ mod pleg;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 
-pub use pleg::{BuildError, Builder, Driver, Pleg, Stats, Stopped};
+pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped};
