@@ -31,5 +31,6 @@ pub(crate) use step::{Budget, Habits, Lie, Step, Told};
 pub(crate) use truth::{
     Cast, ONE_CONTAINER, Stage, Subject, TWO_CONTAINERS, TWO_SANDBOXES, Truth, UNLABELLED,
 };
+pub(crate) use walk::end;
 
 mod tests;

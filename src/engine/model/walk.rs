@@ -87,7 +87,7 @@ fn weight(step: &Step) -> u64 {
 }
 
 /// What is still under way arrives, old answers first; then the world rests.
-fn end(run: &mut Run) -> Result<(), Violation> {
+pub(crate) fn end(run: &mut Run) -> Result<(), Violation> {
     for _ in 0..64 {
         if run.is_drained() {
             run.rest()?;
