@@ -53,8 +53,11 @@ impl PodStatus {
     /// Puts sandboxes and containers in the documented order.
     pub(crate) fn sort(&mut self) {
         self.sandboxes.sort_by(newest_sandbox_first);
-        self.containers
-            .sort_by(|a, b| b.created_at.cmp(&a.created_at).then_with(|| a.id.cmp(&b.id)));
+        self.containers.sort_by(|a, b| {
+            b.created_at
+                .cmp(&a.created_at)
+                .then_with(|| a.id.cmp(&b.id))
+        });
     }
 }
 

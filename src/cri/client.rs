@@ -1,0 +1,434 @@
+//! The calls: one method for each, each with its deadline.
+//!
+//! A client is a cheap clone around one channel. It never retries, keeps no state but what it has
+//! learnt of the runtime's streaming lists, and has no call that could change the node.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::StreamExt;
+use tonic::client::Grpc;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use super::Endpoint;
+use super::error::{CallError, DecodeError, ListStreaming, SizeLimit};
+use super::wire::call::{self, Call};
+use super::wire::codec::Decoded;
+use super::wire::decode::{ListItem, SandboxAnswer};
+use super::wire::listing::{Collector, Item};
+use crate::engine::{Answer, Inspection, Question, RuntimeVersion};
+use crate::lifecycle::{
+    ContainerId, ContainerStatus, Listed, NodeList, PodUid, Refusal, RuntimeEvent, SandboxId,
+};
+
+/// How long a client waits, and how much it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallLimits {
+    /// The largest message taken, in bytes; 16 MiB by default, as the kubelet and containerd have it.
+    pub message_size: usize,
+    /// How long `Version` may take; 5 s by default. It is the heartbeat.
+    pub version_deadline: Duration,
+    /// How long any other call but the event stream may take; 120 s by default, the kubelet's.
+    pub call_deadline: Duration,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self {
+            message_size: 16 << 20,
+            version_deadline: Duration::from_secs(5),
+            call_deadline: Duration::from_mins(2),
+        }
+    }
+}
+
+/// A list that comes in pieces may hold this many times what one message may.
+const MESSAGES_IN_A_LIST: usize = 16;
+
+/// How many statuses of one inspection are asked for at a time.
+const STATUSES_AT_A_TIME: usize = 4;
+
+/// A client of one runtime.
+#[derive(Clone, Debug)]
+pub struct CriClient {
+    channel: Channel,
+    limits: CallLimits,
+    streaming: Arc<StreamingLists>,
+}
+
+/// What the runtime answered to each streaming list, once asked: whether it has it.
+#[derive(Debug, Default)]
+struct StreamingLists {
+    sandboxes: OnceLock<bool>,
+    containers: OnceLock<bool>,
+}
+
+impl StreamingLists {
+    fn support(&self) -> ListStreaming {
+        match self.containers.get().or(self.sandboxes.get()) {
+            None => ListStreaming::Unknown,
+            Some(true) => ListStreaming::Supported,
+            Some(false) => ListStreaming::Unsupported,
+        }
+    }
+}
+
+type Items<T> = Result<Vec<ListItem<T>>, DecodeError>;
+
+impl CriClient {
+    /// A client over a channel of the caller's. The channel must have no timeout of its own, which
+    /// would end an idle event stream.
+    #[must_use]
+    pub fn new(channel: Channel, limits: CallLimits) -> Self {
+        Self {
+            channel,
+            limits,
+            streaming: Arc::default(),
+        }
+    }
+
+    /// A client with a channel of its own. Nothing is dialled before the first call.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, which runs the connection.
+    #[must_use]
+    pub fn for_endpoint(endpoint: &Endpoint, limits: CallLimits) -> Self {
+        Self::new(endpoint.channel(), limits)
+    }
+
+    /// Asks for the runtime's name and version.
+    ///
+    /// # Errors
+    ///
+    /// As every call; an answer with an empty field is malformed, and each such field named.
+    pub async fn version(&self) -> Result<RuntimeVersion, CallError> {
+        self.unary(call::version(), self.limits.version_deadline)
+            .await
+    }
+
+    /// Lists the node: sandboxes first, then containers.
+    ///
+    /// # Errors
+    ///
+    /// As every call. A list that failed half-way is no list.
+    pub async fn list_node(&self) -> Result<NodeList, CallError> {
+        self.lists(None).await
+    }
+
+    /// Lists one pod: what carries the label of its uid, sandboxes first.
+    ///
+    /// # Errors
+    ///
+    /// As [`list_node`](Self::list_node).
+    pub async fn list_pod(&self, uid: &PodUid) -> Result<NodeList, CallError> {
+        self.lists(Some(uid)).await
+    }
+
+    async fn lists(&self, pod: Option<&PodUid>) -> Result<NodeList, CallError> {
+        let sandboxes = self
+            .list(
+                &self.streaming.sandboxes,
+                call::stream_sandboxes(pod),
+                call::list_sandboxes(pod),
+            )
+            .await?;
+        let containers = self
+            .list(
+                &self.streaming.containers,
+                call::stream_containers(pod),
+                call::list_containers(pod),
+            )
+            .await?;
+        Ok(NodeList {
+            sandboxes,
+            containers,
+        })
+    }
+
+    /// One list: streamed, or unary where the runtime said that it does not stream this one.
+    async fn list<T: Item + Send + Sync + 'static>(
+        &self,
+        streams: &OnceLock<bool>,
+        streamed: Call<Items<T>>,
+        unary: Call<Items<T>>,
+    ) -> Result<Listed<T>, CallError> {
+        if streams.get() != Some(&false) {
+            match self.streamed_list(streamed).await {
+                Err(error) if is_unimplemented(&error) => {
+                    let _ = streams.set(false);
+                }
+                Ok(list) => {
+                    let _ = streams.set(true);
+                    return Ok(list);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let items = self.unary(unary, self.limits.call_deadline).await?;
+        let mut list = Collector::default();
+        list.take_all(items);
+        Ok(list.finish())
+    }
+
+    /// All pieces of a list, or none.
+    async fn streamed_list<T: Item + Send + Sync + 'static>(
+        &self,
+        call: Call<Items<T>>,
+    ) -> Result<Listed<T>, CallError> {
+        let method = call.method;
+        let most = self.limits.message_size.saturating_mul(MESSAGES_IN_A_LIST);
+        let collect = async {
+            let mut pieces = self.open(call).await?;
+            let mut list = Collector::default();
+            let mut size = 0_usize;
+            while let Some(piece) = self.receive(method, &mut pieces).await? {
+                size = size.saturating_add(piece.bytes);
+                if size > most {
+                    return Err(CallError::TooLarge {
+                        method,
+                        size: None,
+                        limit: SizeLimit::List(most.try_into().unwrap_or(u64::MAX)),
+                        lists: ListStreaming::Supported,
+                    });
+                }
+                let items = piece
+                    .content
+                    .map_err(|problem| CallError::Malformed { method, problem })?;
+                list.take_all(items);
+            }
+            Ok(list.finish())
+        };
+        within(self.limits.call_deadline, method, collect).await
+    }
+
+    /// Reads the statuses of these subjects, each of which has an answer of its own.
+    ///
+    /// A container that a sandbox's answer brought along is not asked for again; one that it did not
+    /// bring is, because nothing follows from such a list being empty or short.
+    pub async fn inspect(&self, sandboxes: &[SandboxId], containers: &[ContainerId]) -> Inspection {
+        let answers: Vec<_> = futures::stream::iter(sandboxes.to_vec())
+            .map(|id| {
+                let client = self.clone();
+                async move {
+                    let answer = client.sandbox_status(&id).await;
+                    (id, answer)
+                }
+            })
+            .buffered(STATUSES_AT_A_TIME)
+            .collect()
+            .await;
+        let mut inspection = Inspection::default();
+        let mut brought: BTreeMap<ContainerId, ContainerStatus> = BTreeMap::new();
+        for (id, answer) in answers {
+            let answer = answer.map(|answer| {
+                for status in answer.containers {
+                    brought.entry(status.id.clone()).or_insert(status);
+                }
+                answer.sandbox
+            });
+            inspection.sandboxes.push((id, answer.map_err(Into::into)));
+        }
+        let wanted: Vec<_> = containers
+            .iter()
+            .map(|id| (id.clone(), brought.remove(id)))
+            .collect();
+        inspection.containers = futures::stream::iter(wanted)
+            .map(|(id, brought)| {
+                let client = self.clone();
+                async move {
+                    let answer = match brought {
+                        Some(status) => Ok(status),
+                        None => client.container_status(&id).await,
+                    };
+                    (id, answer.map_err(Into::into))
+                }
+            })
+            .buffered(STATUSES_AT_A_TIME)
+            .collect()
+            .await;
+        inspection
+    }
+
+    async fn sandbox_status(&self, id: &SandboxId) -> Result<SandboxAnswer, CallError> {
+        let call = call::sandbox_status(id);
+        let method = call.method;
+        let answer = self.unary(call, self.limits.call_deadline).await?;
+        is_about(method, id.as_str(), answer.sandbox.id.as_str())?;
+        Ok(answer)
+    }
+
+    async fn container_status(&self, id: &ContainerId) -> Result<ContainerStatus, CallError> {
+        let call = call::container_status(id);
+        let method = call.method;
+        let status = self.unary(call, self.limits.call_deadline).await?;
+        is_about(method, id.as_str(), status.id.as_str())?;
+        Ok(status)
+    }
+
+    /// Asks a question of the engine's.
+    pub async fn answer(&self, question: Question) -> Answer {
+        match question {
+            Question::Version => Answer::Version(self.version().await.map_err(Into::into)),
+            Question::FullRelist => Answer::Listed(self.list_node().await.map_err(Into::into)),
+            Question::PodRelist { uid } => {
+                Answer::Listed(self.list_pod(&uid).await.map_err(Into::into))
+            }
+            Question::Inspect {
+                uid: _,
+                sandboxes,
+                containers,
+            } => Answer::Inspected(self.inspect(&sandboxes, &containers).await),
+        }
+    }
+
+    /// Asks for the event stream.
+    ///
+    /// Servers in Go send the headers with the first message, so this may not return for hours on an
+    /// idle node. Being asked for is all that is known of the stream until then. It has no deadline,
+    /// and sends none: grpc-go would end the stream by it. Dropping the future or the stream cancels
+    /// the call.
+    ///
+    /// # Errors
+    ///
+    /// As every call, but for a deadline.
+    pub async fn events(&self) -> Result<EventStream, CallError> {
+        let call = call::events();
+        let method = call.method;
+        let messages = self.open(call).await?;
+        Ok(EventStream {
+            client: self.clone(),
+            method,
+            messages,
+        })
+    }
+
+    async fn unary<A: Send + Sync + 'static>(
+        &self,
+        call: Call<Result<A, DecodeError>>,
+        deadline: Duration,
+    ) -> Result<A, CallError> {
+        let method = call.method;
+        let (request, path, codec) = call.into_parts();
+        let mut grpc = self.grpc();
+        let send = async {
+            ready(&mut grpc).await?;
+            grpc.unary(request, path, codec).await
+        };
+        let answer = within(deadline, method, async {
+            send.await.map_err(|status| self.failed(method, status))
+        })
+        .await?;
+        answer
+            .into_inner()
+            .content
+            .map_err(|problem| CallError::Malformed { method, problem })
+    }
+
+    async fn open<A: Send + Sync + 'static>(
+        &self,
+        call: Call<A>,
+    ) -> Result<Streaming<Decoded<A>>, CallError> {
+        let method = call.method;
+        let (request, path, codec) = call.into_parts();
+        let mut grpc = self.grpc();
+        let opened = async {
+            ready(&mut grpc).await?;
+            grpc.server_streaming(request, path, codec).await
+        };
+        match opened.await {
+            Ok(response) => Ok(response.into_inner()),
+            Err(status) => Err(self.failed(method, status)),
+        }
+    }
+
+    async fn receive<A>(
+        &self,
+        method: &'static str,
+        messages: &mut Streaming<A>,
+    ) -> Result<Option<A>, CallError> {
+        let message = messages.message().await;
+        message.map_err(|status| self.failed(method, status))
+    }
+
+    fn grpc(&self) -> Grpc<Channel> {
+        Grpc::new(self.channel.clone()).max_decoding_message_size(self.limits.message_size)
+    }
+
+    fn failed(&self, method: &'static str, status: Status) -> CallError {
+        let lists = self.streaming.support();
+        CallError::from_status(method, status, self.limits.message_size, lists)
+    }
+}
+
+async fn ready(grpc: &mut Grpc<Channel>) -> Result<(), Status> {
+    grpc.ready()
+        .await
+        .map_err(|error| Status::from_error(Box::new(error)))
+}
+
+async fn within<T>(
+    deadline: Duration,
+    method: &'static str,
+    call: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    match tokio::time::timeout(deadline, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(CallError::Deadline {
+            method,
+            after: deadline,
+        }),
+    }
+}
+
+fn is_unimplemented(error: &CallError) -> bool {
+    error.kind() == crate::engine::FailureKind::Unimplemented
+}
+
+fn is_about(method: &'static str, asked: &str, told: &str) -> Result<(), CallError> {
+    if asked == told {
+        return Ok(());
+    }
+    let problem = DecodeError::OtherSubject {
+        asked: asked.to_owned(),
+        told: told.to_owned(),
+    };
+    Err(CallError::Malformed { method, problem })
+}
+
+/// The event stream. Dropping it cancels the call.
+#[derive(Debug)]
+pub struct EventStream {
+    client: CriClient,
+    method: &'static str,
+    messages: Streaming<Decoded<Result<RuntimeEvent, Refusal>>>,
+}
+
+/// One message of the event stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamedMessage {
+    /// Its size on the wire, in bytes.
+    pub bytes: usize,
+    /// The event, or why the bytes are none.
+    pub event: Result<RuntimeEvent, Refusal>,
+}
+
+impl EventStream {
+    /// The next message; `None` once the runtime has closed the stream without an error.
+    ///
+    /// Cancel-safe: a message is never lost by dropping the future.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ended the stream. It is over then.
+    pub async fn next(&mut self) -> Result<Option<StreamedMessage>, CallError> {
+        let message = self.client.receive(self.method, &mut self.messages).await?;
+        Ok(message.map(|Decoded { bytes, content }| StreamedMessage {
+            bytes,
+            event: content,
+        }))
+    }
+}

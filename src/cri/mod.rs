@@ -1,0 +1,20 @@
+//! The client side of CRI: endpoints, calls, the event stream, and the one place that knows the wire.
+//!
+//! Everything above sees observations of [`crate::lifecycle`], never a message of the wire. Only the
+//! read calls exist here: nothing in this crate can change a node's state.
+
+mod client;
+mod endpoint;
+mod error;
+mod inbox;
+mod reader;
+pub(crate) mod wire;
+
+pub use client::{CallLimits, CriClient, EventStream, StreamedMessage};
+pub use endpoint::{Endpoint, EndpointError, EndpointProblem};
+pub use error::{CallError, DecodeError, ListStreaming, SizeLimit};
+pub use inbox::{Inbox, ReaderCounts, StreamItem};
+pub use reader::{ReaderLimits, ReaderPlace, StartError, StreamReader, StreamSource};
+
+#[cfg(all(test, feature = "simulate"))]
+mod tests;

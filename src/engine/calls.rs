@@ -1,0 +1,376 @@
+//! Questions on their way: what is out, what is due, and how many may be.
+//!
+//! Owns the relist schedule, the heartbeat, the mode that follows from the supervisor, and the queue of
+//! pods that want a request. It never reads an answer's content.
+
+use std::time::Duration;
+
+use super::counters::bump;
+use super::settings::SETTLE;
+use super::{
+    Answer, Call, Engine, Failure, FailureKind, Mode, ModeChange, Note, Output, Question, RequestId,
+};
+use crate::lifecycle::{Mono, PodUid, SeqPoint};
+
+/// A question that has no answer yet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct InFlight {
+    pub(super) call: Call,
+    pub(super) uid: Option<PodUid>,
+    pub(super) begun: SeqPoint,
+}
+
+/// When the node is relisted next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct RelistSchedule {
+    pub(super) begun: Option<SeqPoint>,
+    pub(super) ended: Mono,
+    pub(super) took: Duration,
+    pub(super) failures: u32,
+    /// Earlier than the schedule says, and not sent yet.
+    pub(super) wanted: Option<Mono>,
+}
+
+impl RelistSchedule {
+    /// Makes a relist due. Only one sent from now on satisfies it.
+    pub(super) fn want(&mut self, at: Mono) {
+        self.wanted = Some(self.wanted.map_or(at, |wanted| wanted.min(at)));
+    }
+
+    fn next(&self, period: Duration, fast: Duration) -> Mono {
+        let Some(begun) = self.begun else {
+            return Mono(0);
+        };
+        let regular = if self.failures > 0 {
+            let backed_off = fast.saturating_mul(1 << (self.failures - 1).min(16));
+            self.ended.after(backed_off.min(period))
+        } else {
+            // A list that takes long is given as long a rest, up to the period: never back to back.
+            let rest = self.ended.after(self.took.min(period));
+            begun.at.after(period).max(rest)
+        };
+        self.wanted.map_or(regular, |wanted| wanted.min(regular))
+    }
+}
+
+/// How many targeted reads the node's own needs may cause: past it one full relist, due soon, is
+/// cheaper. Readers are not limited by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct CallBudget {
+    pub(super) since: Mono,
+    pub(super) used: u32,
+}
+
+/// Targeted reads a second.
+const TARGETED_READS: u32 = 8;
+
+impl CallBudget {
+    pub(super) fn take(&mut self, now: Mono) -> bool {
+        if now.since(self.since) >= Duration::from_secs(1) {
+            self.since = now;
+            self.used = 0;
+        }
+        let granted = self.used < TARGETED_READS;
+        self.used = (self.used + 1).min(TARGETED_READS);
+        granted
+    }
+}
+
+impl Engine {
+    pub(super) fn is_out(&self, call: Call) -> bool {
+        self.calls.values().any(|out| out.call == call)
+    }
+
+    pub(super) fn ask(&mut self, question: Question) -> (RequestId, SeqPoint) {
+        let (call, uid) = match &question {
+            Question::Version => (Call::Version, None),
+            Question::FullRelist => (Call::FullRelist, None),
+            Question::PodRelist { uid } => (Call::PodRelist, Some(uid.clone())),
+            Question::Inspect { uid, .. } => (Call::Inspect, Some(uid.clone())),
+        };
+        let begun = self.point();
+        self.next_request += 1;
+        let request = RequestId(self.next_request);
+        bump(&mut self.counters.asked, call);
+        self.calls.insert(request, InFlight { call, uid, begun });
+        self.outputs.push_back(Output::Ask { request, question });
+        (request, begun)
+    }
+
+    pub(super) fn answered(&mut self, request: RequestId, answer: Answer, at: SeqPoint) {
+        let Some(call) = self.calls.remove(&request) else {
+            return;
+        };
+        let failure = failure_of(&answer).cloned();
+        match &failure {
+            Some(failure) => {
+                bump(&mut self.counters.failed, (call.call, failure.kind));
+                if matches!(
+                    failure.kind,
+                    FailureKind::Unavailable | FailureKind::DeadlineExceeded
+                ) {
+                    self.supervisor.call_failed();
+                }
+                self.note(Note::CallFailed {
+                    call: call.call,
+                    uid: call.uid.clone(),
+                    failure: failure.clone(),
+                });
+            }
+            None => self.supervisor.call_succeeded(at.at),
+        }
+        match (call.call, call.uid, answer) {
+            (Call::Version, _, Answer::Version(result)) => self.version_answered(result, at),
+            (Call::FullRelist, _, Answer::Listed(result)) => {
+                self.full_relist_answered(call.begun, result.ok(), at);
+            }
+            (Call::PodRelist, Some(uid), Answer::Listed(result)) => {
+                self.pod_relist_answered(&uid, call.begun, result.ok(), at);
+            }
+            (Call::Inspect, Some(uid), Answer::Inspected(inspection)) => {
+                self.inspection_answered(&uid, inspection, at);
+            }
+            // An answer of another kind than its question: as good as none.
+            (Call::FullRelist, _, _) => self.full_relist_answered(call.begun, None, at),
+            (Call::PodRelist, Some(uid), _) => self.pod_relist_answered(&uid, call.begun, None, at),
+            (Call::Inspect, Some(uid), _) => {
+                self.inspection_answered(&uid, super::Inspection::default(), at);
+            }
+            _ => {}
+        }
+    }
+
+    fn version_answered(&mut self, result: Result<super::RuntimeVersion, Failure>, at: SeqPoint) {
+        self.heartbeat_due = at.at.after(self.settings.heartbeat_period);
+        match result {
+            Ok(version) => {
+                if self.supervisor.unresponsive {
+                    self.supervisor.unresponsive = false;
+                    self.trust.begin_hole(at, &self.settings);
+                }
+                let changed = self.runtime.as_ref().is_some_and(|known| *known != version);
+                if changed {
+                    self.trust.forget_gaps();
+                    self.supervisor.try_now(at.at);
+                    self.note(Note::RuntimeChanged {
+                        to: format!("{} {}", version.name, version.version).into(),
+                    });
+                }
+                self.runtime = Some(version);
+            }
+            Err(_) => {
+                self.supervisor.unresponsive = true;
+                self.trust.begin_hole(at, &self.settings);
+            }
+        }
+    }
+
+    pub(super) fn heartbeat_if_due(&mut self) {
+        if self.heartbeat_due <= self.now.mono && !self.is_out(Call::Version) {
+            self.ask(Question::Version);
+        }
+    }
+
+    pub(super) fn next_relist(&self) -> Mono {
+        self.relists.next(self.period(), self.settings.fast_period)
+    }
+
+    pub(super) fn relist_if_due(&mut self) {
+        if self.next_relist() > self.now.mono || self.is_out(Call::FullRelist) {
+            return;
+        }
+        let (_, begun) = self.ask(Question::FullRelist);
+        self.relists.begun = Some(begun);
+        self.relists.wanted = None;
+    }
+
+    /// Makes a full relist due soon: at once, but no closer to the last one than a second or the fast
+    /// period. For what costs a second and not a state.
+    pub(super) fn want_relist_soon(&mut self) {
+        let gap = self.settings.fast_period.max(SETTLE);
+        let at = self
+            .relists
+            .begun
+            .map_or(self.now.mono, |begun| begun.at.after(gap));
+        self.relists.want(at.max(self.now.mono));
+    }
+
+    /// The time between the beginnings of two relists, as the mode has it.
+    pub(super) fn period(&self) -> Duration {
+        match self.supervisor.mode {
+            Mode::Evented { audit_period } => audit_period,
+            Mode::Connecting | Mode::Polling { .. } => self.settings.fast_period,
+        }
+    }
+
+    pub(super) fn threshold(&self) -> Duration {
+        match self.supervisor.mode {
+            Mode::Evented { .. } => self.settings.slow_threshold,
+            Mode::Connecting | Mode::Polling { .. } => self.settings.fast_threshold,
+        }
+    }
+
+    pub(super) fn open_stream_if_due(&mut self) {
+        let asked = self.point();
+        if let Some(session) = self.supervisor.open_if_due(asked) {
+            self.counters.streams_opened += 1;
+            self.trust.begin_stream(asked, &self.settings);
+            // Until a relist that begins after this has been applied, the fast period is in force.
+            self.outputs.push_back(Output::OpenStream { session });
+        }
+    }
+
+    pub(super) fn update_mode(&mut self) {
+        let from = self.supervisor.mode;
+        let to = self
+            .supervisor
+            .mode_now(self.trust.distrusted, self.trust.period);
+        self.supervisor.mode = to;
+        if std::mem::discriminant(&from) == std::mem::discriminant(&to)
+            && (matches!(to, Mode::Evented { .. }) || from == to)
+        {
+            return;
+        }
+        self.counters.mode_changes += 1;
+        self.health
+            .threshold_changed(self.now.mono, self.threshold());
+        let cause = self.cause_of(to);
+        self.outputs.push_back(Output::ModeChanged(ModeChange {
+            from,
+            to,
+            cause,
+            at: self.now.wall,
+        }));
+    }
+
+    fn cause_of(&self, to: Mode) -> std::sync::Arc<str> {
+        use super::PollingReason as Reason;
+        let end = || self.last_stream_end.as_deref().unwrap_or("it ended");
+        match to {
+            Mode::Connecting => "the event stream was asked for".into(),
+            Mode::Evented { .. } => {
+                "the event stream stands and a full relist began after it".into()
+            }
+            Mode::Polling { reason } => match reason {
+                Reason::Unsupported => format!("the runtime serves no events: {}", end()).into(),
+                Reason::StreamBroken => format!("the event stream broke: {}", end()).into(),
+                Reason::Unresponsive => "the heartbeat has no answer".into(),
+                Reason::Untrusted => "the event stream loses events".into(),
+                Reason::Disabled => "the EventedPLEG gate is off".into(),
+            },
+        }
+    }
+
+    /// Puts a pod into the queue if it wants a request that may be sent now.
+    pub(super) fn enqueue(&mut self, uid: &PodUid) {
+        let turn = self.turn_of(uid);
+        let Some(pod) = self.records.pods.get_mut(uid) else {
+            return;
+        };
+        let before = std::mem::replace(&mut pod.queued, turn);
+        if before == turn {
+            return;
+        }
+        if let Some(before) = before {
+            self.queue.remove(&(before, uid.clone()));
+        }
+        if let Some(turn) = turn {
+            self.queue.insert((turn, uid.clone()));
+        }
+    }
+
+    fn turn_of(&mut self, uid: &PodUid) -> Option<super::pod::Turn> {
+        let now = self.now.mono;
+        let pod = self.records.pods.get(uid)?;
+        if pod.read.is_some() || pod.inspection.is_some() {
+            return None;
+        }
+        let is_dead = pod.readers.is_empty() && !self.has_unfinished(uid);
+        if let Some(listed) = pod.listed {
+            return Some((is_dead, listed.0));
+        }
+        if let Some(due) = pod.due
+            && due.at <= now
+            && self.full_observed.is_some()
+        {
+            if self.is_listable(uid) {
+                return Some((is_dead, due.since));
+            }
+            // No filter would show all of it: only an unfiltered list can vouch for this pod.
+            if self.relists.begun.is_none_or(|begun| begun < due.since) {
+                self.relists.want(now);
+            }
+        }
+        let may_inspect = pod
+            .failure
+            .as_ref()
+            .is_none_or(|failure| failure.retry_at <= now);
+        let wanted_since = self
+            .records
+            .live_of_pod(uid)
+            .filter_map(|(_, subject)| subject.inspect_since)
+            .min();
+        wanted_since
+            .filter(|_| may_inspect)
+            .map(|since| (is_dead, since))
+    }
+
+    /// Whether a list filtered by the pod's uid shows every subject that it can have.
+    pub(super) fn is_listable(&self, uid: &PodUid) -> bool {
+        let mut subjects = self.records.of_pod(uid).peekable();
+        subjects.peek().is_some() && subjects.all(|(_, subject)| subject.labelled)
+    }
+
+    /// Sends what the queue holds, as far as the cap allows.
+    pub(super) fn send_queued(&mut self) {
+        let mut out = self
+            .calls
+            .values()
+            .filter(|call| matches!(call.call, Call::PodRelist | Call::Inspect))
+            .count();
+        while out < self.settings.parallel_inspections {
+            let Some((_, uid)) = self.queue.pop_first() else {
+                return;
+            };
+            if let Some(pod) = self.records.pods.get_mut(&uid) {
+                pod.queued = None;
+            }
+            if self.send_for(&uid) {
+                out += 1;
+            }
+            self.enqueue(&uid);
+            self.records.index_wake(&uid, self.now.mono);
+        }
+    }
+}
+
+fn failure_of(answer: &Answer) -> Option<&Failure> {
+    match answer {
+        Answer::Version(result) => result.as_ref().err(),
+        Answer::Listed(result) => result.as_ref().err(),
+        Answer::Inspected(inspection) => {
+            let sandboxes = inspection
+                .sandboxes
+                .iter()
+                .map(|(_, result)| result.as_ref().err());
+            let containers = inspection
+                .containers
+                .iter()
+                .map(|(_, result)| result.as_ref().err());
+            sandboxes
+                .chain(containers)
+                .flatten()
+                .find(|failure| failure.kind != FailureKind::NotFound)
+        }
+    }
+}
+
+#[cfg(test)]
+impl Failure {
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            kind: FailureKind::Unavailable,
+            message: "connection refused".into(),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Publication: the status of a pod that changed, then the events that speak of it, then the answers to
+//! those who waited.
+//!
+//! The cache is written before an event is delivered. Events wait for the inspection that completes them,
+//! subject by subject, never behind another pod's.
+
+use std::sync::Arc;
+
+use super::counters::bump;
+use super::subject::{Origin, Subject};
+use super::{Engine, Output};
+use crate::lifecycle::{
+    LifecycleEvent, LifecycleKind, Mark, Phase, PodContainer, PodIdentity, PodSandbox, PodStatus,
+    PodUid, Revision, Source, SubjectId, SubjectKind, newest_sandbox_first,
+};
+
+impl Engine {
+    pub(super) fn publish_touched(&mut self) {
+        while let Some(uid) = self.touched.pop_first() {
+            self.publish_pod(&uid);
+        }
+    }
+
+    fn publish_pod(&mut self, uid: &PodUid) {
+        let changed = self.publish_status(uid);
+        self.announce_observation(uid);
+        self.deliver_owed(uid);
+        self.serve_readers(uid);
+        self.review_watch(uid, changed);
+        self.enqueue(uid);
+        self.records.index_wake(uid, self.now.mono);
+        let still_waits = self.records.pods.get(uid).is_some_and(|pod| {
+            !pod.readers.is_empty() || pod.due.is_some() || pod.reinspect.is_some()
+        });
+        if !still_waits {
+            self.waiting.remove(uid);
+        }
+        self.records.drop_if_idle(uid);
+    }
+
+    /// Writes the pod's status if it differs from what was published. Returns whether it did.
+    fn publish_status(&mut self, uid: &PodUid) -> bool {
+        let status = self.status_of(uid);
+        let Some(pod) = self.records.pods.get_mut(uid) else {
+            return false;
+        };
+        let is_same = match (&status, &pod.published) {
+            (None, None) => true,
+            (Some(now), Some(before)) => {
+                now.ips == before.ips
+                    && now.sandboxes == before.sandboxes
+                    && now.containers == before.containers
+                    && now.error == before.error
+                    && now.pod == before.pod
+            }
+            _ => false,
+        };
+        if is_same {
+            return false;
+        }
+        let revision = self.next_revision();
+        let status = status.map(|status| Arc::new(PodStatus { revision, ..status }));
+        if let Some(pod) = self.records.pods.get_mut(uid) {
+            pod.published.clone_from(&status);
+            for id in &pod.subjects {
+                if let Some(subject) = self.records.subjects.get_mut(id)
+                    && subject.born == Revision(0)
+                {
+                    subject.born = revision;
+                }
+            }
+        }
+        self.outputs.push_back(Output::Publish {
+            uid: uid.clone(),
+            revision,
+            status,
+        });
+        true
+    }
+
+    /// The pod as its records have it; `None` if nothing of it is in the runtime.
+    fn status_of(&mut self, uid: &PodUid) -> Option<PodStatus> {
+        let mut sandboxes = Vec::new();
+        let mut containers = Vec::new();
+        for (id, subject) in self.records.live_of_pod(uid) {
+            match id {
+                SubjectId::Sandbox(_) => sandboxes.extend(shown_sandbox(id, subject)),
+                SubjectId::Container(_) => containers.extend(shown_container(id, subject)),
+            }
+        }
+        let pod = self.records.pods.get_mut(uid)?;
+        if sandboxes.is_empty() && containers.is_empty() {
+            pod.last_ips.clear();
+            return None;
+        }
+        if let Some(newest) = sandboxes.iter().min_by(|a, b| newest_sandbox_first(a, b)) {
+            pod.last_ips.clone_from(&newest.ips);
+        }
+        let identity = pod.identity.clone()?;
+        let mut status = PodStatus {
+            pod: identity,
+            ips: pod.last_ips.clone(),
+            error: pod.failure.as_ref().map(|failure| failure.message.clone()),
+            sandboxes,
+            containers,
+            revision: Revision(0),
+        };
+        status.sort();
+        Some(status)
+    }
+
+    fn announce_observation(&mut self, uid: &PodUid) {
+        if let Some(pod) = self.records.pods.get_mut(uid)
+            && pod.observed_phases > pod.announced
+        {
+            pod.announced = pod.observed_phases;
+            if let Some(observed) = pod.observed_phases {
+                self.outputs.push_back(Output::Observed {
+                    uid: uid.clone(),
+                    mark: Mark(observed),
+                });
+            }
+        }
+    }
+
+    fn deliver_owed(&mut self, uid: &PodUid) {
+        let mut ready: Vec<(u8, SubjectId)> = self
+            .records
+            .of_pod(uid)
+            .filter(|(_, subject)| subject.is_ready_to_tell())
+            .map(|(id, subject)| (turn(id, subject), id.clone()))
+            .collect();
+        ready.sort();
+        let Some(identity) = self.identity(uid) else {
+            return;
+        };
+        for (_, id) in ready {
+            self.deliver_subject(&id, &identity);
+        }
+        let waits_for_details = self.records.live_of_pod(uid).any(|(_, subject)| {
+            subject.knowledge.stepped_back() && subject.inspect_since.is_some()
+        });
+        if let Some(pod) = self.records.pods.get_mut(uid)
+            && pod.sync_owed
+            && !waits_for_details
+        {
+            pod.sync_owed = false;
+            let origin = self.origin(Source::Inspect, None);
+            self.deliver(LifecycleKind::PodSync, &identity, None, origin);
+        }
+    }
+
+    fn identity(&self, uid: &PodUid) -> Option<PodIdentity> {
+        self.records.pods.get(uid)?.identity.clone()
+    }
+
+    fn deliver_subject(&mut self, id: &SubjectId, pod: &PodIdentity) {
+        let Some(subject) = self.records.subjects.get_mut(id) else {
+            return;
+        };
+        let owed = std::mem::take(&mut subject.owed);
+        subject.told = subject.told.with(owed);
+        if subject.born == Revision(0) {
+            // It came and went within one input: nothing of it was ever published.
+            subject.born = Revision(self.revision.0 + 1);
+        }
+        let told = subject.clone();
+        subject.shrink_to_tombstone();
+        for kind in owed.iter() {
+            self.deliver(kind, pod, Some((id, &told)), told.origin);
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        kind: LifecycleKind,
+        pod: &PodIdentity,
+        subject: Option<(&SubjectId, &Subject)>,
+        origin: Origin,
+    ) {
+        bump(&mut self.counters.delivered, (kind, origin.source));
+        let revision = self.next_revision();
+        let has_died = kind == LifecycleKind::ContainerDied;
+        let event = LifecycleEvent {
+            kind,
+            revision,
+            pod: pod.clone(),
+            subject: subject.map(|(id, record)| record.named(id)),
+            exit: subject
+                .filter(|_| has_died)
+                .and_then(|(_, record)| record.exit()),
+            source: origin.source,
+            initial: origin.initial,
+            runtime_stamp: origin.runtime_stamp,
+            seen_at: origin.seen_at,
+            born: subject.map_or(revision, |(_, record)| record.born),
+        };
+        self.outputs.push_back(Output::Deliver(Arc::new(event)));
+    }
+}
+
+/// In which order the subjects of a pod are told: what ended before what runs, containers before the
+/// sandbox that they ended in, a sandbox before the containers that run in it.
+fn turn(id: &SubjectId, subject: &Subject) -> u8 {
+    let has_ended = subject.knowledge.phase() >= Some(Phase::Exited);
+    match (has_ended, id.kind()) {
+        (true, SubjectKind::Container) => 0,
+        (true, SubjectKind::Sandbox) => 1,
+        (false, SubjectKind::Sandbox) => 2,
+        (false, SubjectKind::Container) => 3,
+    }
+}
+
+fn shown_sandbox(id: &SubjectId, subject: &Subject) -> Option<PodSandbox> {
+    let details = subject.sandbox()?;
+    Some(PodSandbox {
+        id: id.as_str().into(),
+        attempt: details.attempt,
+        state: subject.knowledge.state()?,
+        created_at: details.created_at,
+        ips: details.ips.clone(),
+        host_network: details.host_network,
+    })
+}
+
+fn shown_container(id: &SubjectId, subject: &Subject) -> Option<PodContainer> {
+    let details = subject.container()?;
+    let end = details
+        .end
+        .as_ref()
+        .filter(|_| subject.knowledge.phase() >= Some(Phase::Exited));
+    let empty: Arc<str> = Arc::from("");
+    Some(PodContainer {
+        id: id.as_str().into(),
+        name: details.name.clone(),
+        attempt: details.attempt,
+        sandbox_id: details.sandbox.clone(),
+        state: subject.knowledge.state()?,
+        created_at: details.created_at,
+        started_at: details.started_at,
+        finished_at: end.and_then(|end| end.finished_at),
+        exit_code: end.map(|end| end.exit_code),
+        reason: end.map_or_else(|| empty.clone(), |end| end.reason.clone()),
+        message: end.map_or(empty, |end| end.message.clone()),
+        image: details.image.clone(),
+        image_ref: details.image_ref.clone(),
+    })
+}

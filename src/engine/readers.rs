@@ -1,0 +1,160 @@
+//! Readers: who waits for which freshness, and the reads of one pod that serve them.
+//!
+//! Freshness is only ever claimed from a read that began at or after the mark and that vouches: no timer
+//! and no event moves it. A reader causes a read instead of waiting for luck, and shares one only with
+//! wishes that stood before it was sent.
+
+use super::pod::{Pod, Reader};
+use super::{Engine, Freshness, Output, ReaderId, Reading};
+use crate::lifecycle::{Mark, PodUid, SeqPoint};
+
+impl Engine {
+    pub(super) fn read_asked(
+        &mut self,
+        id: ReaderId,
+        uid: PodUid,
+        newer_than: Mark,
+        freshness: Freshness,
+    ) {
+        let pod = self.records.pods.entry(uid.clone()).or_default();
+        pod.readers.push(Reader {
+            id,
+            newer_than: newer_than.0,
+            freshness,
+        });
+        self.touch(&uid);
+        self.waiting.insert(uid);
+    }
+
+    pub(super) fn read_cancelled(&mut self, id: ReaderId) {
+        let waits = |pod: &Pod| pod.readers.iter().any(|reader| reader.id == id);
+        let found = self
+            .waiting
+            .iter()
+            .find(|uid| self.records.pods.get(*uid).is_some_and(waits))
+            .cloned();
+        if let Some(uid) = found
+            && let Some(pod) = self.records.pods.get_mut(&uid)
+        {
+            pod.readers.retain(|reader| reader.id != id);
+            self.touch(&uid);
+        }
+    }
+
+    pub(super) fn relist_requested(&mut self, uid: PodUid, at: SeqPoint) {
+        let pod = self.records.pods.entry(uid.clone()).or_default();
+        pod.want_read(at, at.at, true);
+        self.touch(&uid);
+        self.waiting.insert(uid);
+    }
+
+    pub(super) fn reinspect_requested(&mut self, uid: PodUid, at: SeqPoint) {
+        let pod = self.records.pods.entry(uid.clone()).or_default();
+        pod.reinspect = Some(at);
+        self.relist_requested(uid, at);
+    }
+
+    /// A full relist that began at `begun` was applied: it serves the wishes that stood before it.
+    pub(super) fn full_relist_serves(&mut self, uid: &PodUid, begun: SeqPoint) {
+        self.touch(uid);
+        if self.excepted.contains(uid) {
+            return;
+        }
+        let is_absent = self.records.live_of_pod(uid).next().is_none();
+        let Some(pod) = self.records.pods.get_mut(uid) else {
+            self.waiting.remove(uid);
+            return;
+        };
+        if is_absent && pod.reinspect.is_some_and(|asked| asked < begun) {
+            pod.reinspect = None;
+            self.counters.reinspects_of_absent_pods += 1;
+        }
+        if let Some(due) = pod.due
+            && due.since < begun
+        {
+            pod.due = None;
+            self.lists_vouched(uid, begun, due.details);
+        }
+    }
+
+    /// The mark that vouches for a pod's membership and phases now.
+    pub(super) fn observed_phases(&self, uid: &PodUid, pod: &Pod) -> Option<SeqPoint> {
+        let by_full_relist = self.full_observed.filter(|_| !self.excepted.contains(uid));
+        pod.observed_phases.max(by_full_relist)
+    }
+
+    /// Answers every reader that can be, and makes a read due for the others.
+    pub(super) fn serve_readers(&mut self, uid: &PodUid) {
+        let Some(pod) = self.records.pods.get(uid) else {
+            return;
+        };
+        if pod.readers.is_empty() || self.full_observed.is_none() {
+            return;
+        }
+        let phases = self.observed_phases(uid, pod);
+        let is_absent = self.records.live_of_pod(uid).next().is_none();
+        let details = if is_absent {
+            phases
+        } else {
+            pod.observed_details
+        };
+        let (status, error) = (pod.published.clone(), pod.observed_error);
+        let Some(pod) = self.records.pods.get_mut(uid) else {
+            return;
+        };
+        let mut answers = Vec::new();
+        pod.readers.retain(|reader| {
+            let observed = match reader.freshness {
+                Freshness::Phases => phases,
+                Freshness::Details => details,
+            };
+            let is_fresh = observed.is_some_and(|observed| observed >= reader.newer_than);
+            // A pod that cannot be read is answered with its error, which claims no freshness.
+            let is_error = reader.freshness == Freshness::Details
+                && status.as_ref().is_some_and(|status| status.error.is_some())
+                && error.is_some_and(|error| error >= reader.newer_than);
+            if is_fresh || is_error {
+                answers.push(Output::Answer {
+                    reader: reader.id,
+                    reading: Reading {
+                        status: status.clone(),
+                        observed: Mark(observed.unwrap_or_default()),
+                    },
+                });
+            }
+            !(is_fresh || is_error)
+        });
+        self.outputs.extend(answers);
+        self.want_read_for_readers(uid);
+    }
+
+    fn want_read_for_readers(&mut self, uid: &PodUid) {
+        let at = self.point();
+        let Some(pod) = self.records.pods.get_mut(uid) else {
+            return;
+        };
+        let mut newest: Option<SeqPoint> = None;
+        let mut details = false;
+        for reader in &pod.readers {
+            let on_its_way = match reader.freshness {
+                Freshness::Phases => pod.read.as_ref().map(|read| read.begun),
+                Freshness::Details => {
+                    let read = pod.read.as_ref().filter(|read| read.details);
+                    let inspection = pod.inspection.as_ref().and_then(|sent| sent.completes);
+                    let listed = pod.listed.map(|listed| listed.0);
+                    read.map(|read| read.begun).max(inspection).max(listed)
+                }
+            };
+            if on_its_way.is_none_or(|begun| begun < reader.newer_than) {
+                newest = newest.max(Some(reader.newer_than));
+                details |= reader.freshness == Freshness::Details;
+            }
+        }
+        if newest.is_some() {
+            match &mut pod.due {
+                Some(due) => due.details |= details,
+                None => pod.want_read(at, at.at, details),
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! How much the event stream is believed: audits, misses, the ramp of the audit period, known gaps.
+//!
+//! Owns the relist period while events drive. It never sees a record: it is told what was missed,
+//! delivered and agreed with.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::counters::SubjectEvent;
+use super::settings::{
+    AUDITS_WATCHED, CLEAN_TO_RETURN, GRACE, MISSES_OF_A_GAP, MISSES_TOLERATED, Settings, UNPROVEN,
+};
+use crate::lifecycle::{Mono, SeqPoint};
+
+/// A full relist seen as an audit of the stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Audit {
+    pub(super) begun: SeqPoint,
+    /// When its grace is over.
+    pub(super) closes: Mono,
+    pub(super) closed: bool,
+    pub(super) misses: u64,
+}
+
+/// What the stream has done for one kind of event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct KindRecord {
+    pub(super) delivered: u64,
+    pub(super) missed: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Trust {
+    pub(super) period: Duration,
+    pub(super) audits: VecDeque<Audit>,
+    /// Only audits begun after this count: a miss, or a new stream, begins the ramp anew.
+    pub(super) ramp_from: SeqPoint,
+    /// Whether a full relist begun after the stream was asked for has been applied: from then on a
+    /// change that a read finds first has certainly happened in the stream's time.
+    pub(super) baseline: bool,
+    /// Whether this stream has delivered an event that a later read agreed with.
+    pub(super) proven: bool,
+    pub(super) distrusted: bool,
+    pub(super) clean: u8,
+    pub(super) told_since_clean: bool,
+    pub(super) kinds: BTreeMap<SubjectEvent, KindRecord>,
+}
+
+impl Trust {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            period: settings.fast_period,
+            audits: VecDeque::new(),
+            ramp_from: SeqPoint::default(),
+            baseline: false,
+            proven: false,
+            distrusted: false,
+            clean: 0,
+            told_since_clean: false,
+            kinds: BTreeMap::new(),
+        }
+    }
+
+    /// A new stream was asked for: it has earned nothing yet. What the runtime is known never to
+    /// send stays known.
+    pub(super) fn begin_stream(&mut self, asked: SeqPoint, settings: &Settings) {
+        self.restart_ramp(asked, settings);
+        self.audits.clear();
+        self.baseline = false;
+        self.proven = false;
+        self.distrusted = false;
+        self.clean = 0;
+        self.told_since_clean = false;
+    }
+
+    /// Events were lost on our side, or the runtime was frozen: what the next read finds is not held
+    /// against the stream.
+    pub(super) fn begin_hole(&mut self, at: SeqPoint, settings: &Settings) {
+        self.restart_ramp(at, settings);
+        self.baseline = false;
+    }
+
+    /// Another version of the runtime answers: what it never sends must be learned anew.
+    pub(super) fn forget_gaps(&mut self) {
+        self.kinds.clear();
+    }
+
+    pub(super) fn restart_ramp(&mut self, at: SeqPoint, settings: &Settings) {
+        self.period = settings.fast_period;
+        self.ramp_from = at;
+    }
+
+    /// A full relist was applied while the stream was open.
+    pub(super) fn begin_audit(&mut self, begun: SeqPoint, seen: SeqPoint) {
+        self.baseline |= begun > self.ramp_from;
+        self.audits.push_back(Audit {
+            begun,
+            closes: seen.at.after(GRACE),
+            closed: false,
+            misses: 0,
+        });
+        while self.audits.len() > AUDITS_WATCHED {
+            self.audits.pop_front();
+        }
+    }
+
+    pub(super) fn delivered(&mut self, kind: SubjectEvent) {
+        self.kinds.entry(kind).or_default().delivered += 1;
+        self.told_since_clean = true;
+    }
+
+    /// A later read agreed with an event of this stream.
+    pub(super) fn agreed(&mut self) {
+        self.proven = true;
+    }
+
+    /// The stream did not tell a change within its grace. Returns whether that is a known gap.
+    pub(super) fn miss(&mut self, kind: SubjectEvent, at: SeqPoint, settings: &Settings) -> bool {
+        self.kinds.entry(kind).or_default().missed += 1;
+        if self.is_gap(kind) {
+            return true;
+        }
+        self.restart_ramp(at, settings);
+        self.clean = 0;
+        if let Some(audit) = self.audits.back_mut() {
+            audit.misses += 1;
+        }
+        let recent: u64 = self.audits.iter().map(|audit| audit.misses).sum();
+        if recent >= MISSES_TOLERATED {
+            self.distrusted = true;
+            for audit in &mut self.audits {
+                audit.misses = 0;
+            }
+        }
+        false
+    }
+
+    /// Closes the audits whose grace is over; call it when every miss of that moment was booked.
+    /// Returns whether one of them was clean.
+    pub(super) fn close_audits(&mut self, now: SeqPoint, settings: &Settings) -> bool {
+        let mut any_clean = false;
+        for index in 0..self.audits.len() {
+            let Some(audit) = self.audits.get_mut(index) else {
+                break;
+            };
+            if audit.closed || audit.closes > now.at {
+                continue;
+            }
+            audit.closed = true;
+            if audit.begun > self.ramp_from {
+                any_clean = true;
+                self.earn(now, settings);
+            }
+        }
+        any_clean
+    }
+
+    fn earn(&mut self, now: SeqPoint, settings: &Settings) {
+        if self.distrusted {
+            if self.told_since_clean {
+                self.told_since_clean = false;
+                self.clean += 1;
+            }
+            if self.clean >= CLEAN_TO_RETURN {
+                self.distrusted = false;
+                self.clean = 0;
+                self.restart_ramp(now, settings);
+            }
+            return;
+        }
+        let most = if self.proven {
+            settings.slow_period
+        } else {
+            settings.slow_period.min(UNPROVEN.max(settings.fast_period))
+        };
+        self.period = self.period.saturating_mul(2).min(most);
+    }
+
+    /// When the next audit closes.
+    pub(super) fn next_close(&self) -> Option<Mono> {
+        self.audits
+            .iter()
+            .filter(|audit| !audit.closed)
+            .map(|audit| audit.closes)
+            .min()
+    }
+
+    /// Whether this runtime is known never to send that kind, though it sends others of that subject.
+    pub(super) fn is_gap(&self, kind: SubjectEvent) -> bool {
+        let record = self.kinds.get(&kind).copied().unwrap_or_default();
+        record.missed >= MISSES_OF_A_GAP
+            && record.delivered == 0
+            && self.kinds.iter().any(|(other, record)| {
+                other.0 == kind.0 && other.1 != kind.1 && record.delivered > 0
+            })
+    }
+
+    /// Whether this runtime has been seen to send that kind.
+    pub(super) fn is_sent(&self, kind: SubjectEvent) -> bool {
+        self.kinds
+            .get(&kind)
+            .is_some_and(|record| record.delivered > 0)
+    }
+
+    /// The known gaps.
+    pub(super) fn gaps(&self) -> impl Iterator<Item = SubjectEvent> + '_ {
+        self.kinds.keys().copied().filter(|kind| self.is_gap(*kind))
+    }
+}

@@ -1,0 +1,158 @@
+//! The watch over unsettled pods: those with a subject that may change without an event.
+//!
+//! A failed start, an address that comes late, a removal that only an event told, everything that CRI-O
+//! removes in one call: no event tells of them. Such a pod gets targeted reads with back-off that ends at
+//! the slow period, within a budget for the node; from then on the slow relist watches it.
+
+use std::time::Duration;
+
+use super::Engine;
+use super::pod::Watch;
+use super::subject::Subject;
+use crate::lifecycle::{EventKind, Phase, PodUid, ReportedState, SeqPoint, SubjectKind};
+
+/// The first wait of a watch.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Begins, restarts or ends the watch over a pod, as its records have it.
+    pub(super) fn review_watch(&mut self, uid: &PodUid, changed: bool) {
+        let unsettled = self.unsettled(uid);
+        let now = self.now.mono;
+        let Some(pod) = self.records.pods.get_mut(uid) else {
+            return;
+        };
+        pod.watch = match (unsettled, pod.watch) {
+            (None, _) => None,
+            (Some(details), Some(watch)) if !changed => Some(Watch { details, ..watch }),
+            (Some(details), _) => Some(Watch {
+                at: Some(now.after(FIRST_LOOK)),
+                delay: FIRST_LOOK,
+                details,
+            }),
+        };
+    }
+
+    /// Whether a pod is unsettled, and if so whether lists are not enough to see it settle.
+    fn unsettled(&self, uid: &PodUid) -> Option<bool> {
+        let mut phases = false;
+        let mut details = false;
+        let (mut has_sandbox, mut has_ready_sandbox) = (false, false);
+        for (_, subject) in self.records.of_pod(uid) {
+            phases |= subject.is_removal_unproven();
+            let Some(state) = subject.knowledge.state() else {
+                continue;
+            };
+            phases |= matches!(state, ReportedState::Unknown | ReportedState::Created);
+            if let Some(sandbox) = subject.sandbox() {
+                has_sandbox = true;
+                let is_ready = state == ReportedState::Running;
+                has_ready_sandbox |= is_ready;
+                details |= is_ready
+                    && sandbox.ips.is_empty()
+                    && !sandbox.host_network
+                    && subject.inspect_since.is_none();
+            }
+        }
+        let is_finished = has_sandbox && !has_ready_sandbox;
+        let removal_is_sent = self.supervisor.is_established()
+            && self
+                .trust
+                .is_sent((SubjectKind::Sandbox, EventKind::Deleted));
+        phases |= is_finished && !removal_is_sent;
+        (phases || details).then_some(details)
+    }
+
+    /// Does what the clock alone makes due for pods.
+    pub(super) fn wake_pods(&mut self, at: SeqPoint) {
+        while let Some((due, uid)) = self.records.wakes.first().cloned()
+            && due <= at.at
+        {
+            self.look_at_unsettled(&uid, at);
+            self.retry_inspection(&uid, at);
+            self.enqueue(&uid);
+            self.records.index_wake(&uid, at.at);
+        }
+    }
+
+    fn look_at_unsettled(&mut self, uid: &PodUid, at: SeqPoint) {
+        let period = self.period();
+        let slow = self.settings.slow_period;
+        let Some(pod) = self.records.pods.get_mut(uid) else {
+            return;
+        };
+        let Some(watch) = &mut pod.watch else {
+            return;
+        };
+        if watch.at.is_none_or(|look| look > at.at) {
+            return;
+        }
+        let waited = watch.delay;
+        let details = watch.details;
+        watch.delay = waited.saturating_mul(2);
+        watch.at = (watch.delay < slow).then(|| at.at.after(watch.delay));
+        if !details && period <= waited {
+            // The relist of the node looks at it as often as this watch would.
+            return;
+        }
+        if self.budget.take(at.at) {
+            self.counters.unsettled_reads += 1;
+            pod.want_read(at, at.at, details);
+            self.waiting.insert(uid.clone());
+        } else {
+            self.counters.reads_folded_into_relists += 1;
+            self.want_relist_soon();
+        }
+    }
+
+    /// An inspection failed and nothing else wants the pod read: it is read whole, so that its error ends.
+    fn retry_inspection(&mut self, uid: &PodUid, at: SeqPoint) {
+        let wants = |subject: &Subject| subject.inspect_since.is_some();
+        let is_wanted = self
+            .records
+            .live_of_pod(uid)
+            .any(|(_, subject)| wants(subject));
+        let Some(pod) = self.records.pods.get_mut(uid) else {
+            return;
+        };
+        let is_due = pod
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.retry_at <= at.at);
+        if is_due
+            && !is_wanted
+            && pod.inspection.is_none()
+            && pod.read.is_none()
+            && pod.due.is_none()
+        {
+            pod.want_read(at, at.at, true);
+            self.waiting.insert(uid.clone());
+        }
+    }
+
+    /// Has a pod looked at because of what a message said, within the node's budget.
+    pub(super) fn want_look(&mut self, uid: &PodUid, at: SeqPoint, details: bool) {
+        let has_readers = self
+            .records
+            .pods
+            .get(uid)
+            .is_some_and(|pod| !pod.readers.is_empty() || pod.due.is_some());
+        if has_readers || self.budget.take(at.at) {
+            if let Some(pod) = self.records.pods.get_mut(uid) {
+                pod.want_read(at, at.at, details);
+                self.waiting.insert(uid.clone());
+                self.touch(uid);
+            }
+        } else {
+            self.counters.reads_folded_into_relists += 1;
+            self.want_relist_soon();
+        }
+    }
+
+    /// Whether any live subject of a pod has not come to its end.
+    pub(super) fn has_unfinished(&self, uid: &PodUid) -> bool {
+        self.records
+            .live_of_pod(uid)
+            .any(|(_, subject)| subject.knowledge.phase() < Some(Phase::Exited))
+    }
+}

@@ -1,0 +1,23 @@
+//! `pleg` against real containerd daemons: 1.6.20 (polling only), 1.7.24 and 2.1.x, side by side.
+//!
+//! Needs root on amd64 Debian; the daemons come from the machine's own package archive and leave
+//! nothing behind. One command, which installs the test bed first:
+//!
+//! ```text
+//! cargo test --features real-runtimes --test real
+//! ```
+//!
+//! A [`story`] is told through the [`driver`], which keeps the record of what truly happened; the
+//! record becomes a [`truth`], and that is what an observer of the node is held against. These tests
+//! alone use the real clock: nothing else can be true of a real runtime.
+
+mod account;
+mod disturbances;
+mod driver;
+mod driver_alone;
+mod raw_events;
+mod scenarios;
+mod story;
+mod testbed;
+mod truth;
+mod wire;
