@@ -91,6 +91,15 @@ impl Engine {
         if pod.readers.is_empty() || self.full_observed.is_none() {
             return;
         }
+        // Gone on the word of an event alone is nothing that a read vouches for: the read that its
+        // DELETED started answers, whether it proves the removal or not.
+        let is_hearsay = self
+            .records
+            .of_pod(uid)
+            .any(|(_, subject)| subject.is_removal_unproven());
+        if is_hearsay {
+            return self.want_read_for_readers(uid);
+        }
         let phases = self.observed_phases(uid, pod);
         let is_absent = self.records.live_of_pod(uid).next().is_none();
         let details = if is_absent {

@@ -170,6 +170,7 @@ impl Run {
             request,
             question,
             worlds: vec![self.truth],
+            after_held: self.held.is_some(),
         });
         Ok(())
     }

@@ -78,6 +78,12 @@ impl Run {
                 self.now.wall.0 -= i64::from(seconds) * 1_000_000_000;
                 Ok(())
             }
+            Step::TakeMark => {
+                self.held = Some((self.engine.mark(self.now), self.truth));
+                self.read_since_held = false;
+                self.calls.iter_mut().for_each(|call| call.after_held = false);
+                Ok(())
+            }
             Step::Read { freshness } => {
                 self.budget.readers = self.budget.readers.saturating_sub(1);
                 self.read(freshness)
@@ -225,6 +231,7 @@ impl Run {
             return violated("Model", format!("no call {call}: {self:?}"));
         }
         let call = self.calls.remove(at);
+        self.read_since_held |= call.after_held;
         let world = |nth: u8| call.worlds.get(usize::from(nth)).unwrap_or(&self.truth);
         let (of_sandboxes, of_containers) = (world(sandboxes), world(containers));
         let answer = match &call.question {
@@ -254,10 +261,13 @@ impl Run {
     }
 
     pub(crate) fn read(&mut self, freshness: Freshness) -> Result<(), Violation> {
-        let mark = self.engine.mark(self.now);
+        let (mark, then) = match self.held.take() {
+            Some(held) => held,
+            None => (self.engine.mark(self.now), self.truth),
+        };
         self.last_reader += 1;
         let reader = ReaderId(self.last_reader);
-        self.oracle.reader_asks(reader, mark, freshness, self.truth);
+        self.oracle.reader_asks(reader, mark, freshness, then);
         self.take(Input::Read {
             reader,
             uid: pod().uid,

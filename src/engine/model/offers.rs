@@ -14,6 +14,9 @@ impl Run {
         self.stream_steps(&mut steps);
         self.world_steps(&mut steps);
         if self.budget.readers > 0 {
+            if self.held.is_none() {
+                steps.push(Step::TakeMark);
+            }
             for freshness in [Freshness::Phases, Freshness::Details] {
                 steps.push(Step::Read { freshness });
             }
@@ -123,8 +126,17 @@ impl Run {
             }
         }
         if stage.is_present() {
-            for lie in [Lie::Whole, Lie::Contradicted] {
-                steps.push(Step::TellFalseDeleted { subject, lie });
+            steps.push(Step::TellFalseDeleted {
+                subject,
+                lie: Lie::Whole,
+            });
+            // Of a sandbox that is being removed, containerd 2.x still shows that it is not ready:
+            // no contradiction.
+            if !self.cast.is_sandbox(subject) || stage != Stage::Exited {
+                steps.push(Step::TellFalseDeleted {
+                    subject,
+                    lie: Lie::Contradicted,
+                });
             }
         }
     }

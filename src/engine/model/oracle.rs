@@ -293,6 +293,16 @@ impl Oracle {
             return violated("Honest freshness", format!("{id:?} answered twice"));
         };
         let reader = self.readers.remove(at);
+        // A pod whose statuses cannot be read is answered with its error: for details, no freshness
+        // is claimed then.
+        let is_error = reader.freshness == Freshness::Details
+            && reading
+                .status
+                .as_ref()
+                .is_some_and(|status| status.error.is_some());
+        if is_error {
+            return self.between(reading.status.as_deref(), &reader.then, now, "a reader");
+        }
         if reading.observed < reader.mark {
             return violated(
                 "Honest freshness",

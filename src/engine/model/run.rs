@@ -16,7 +16,7 @@ use super::truth::{Cast, Stage, Subject, Truth};
 use crate::engine::{
     Engine, Input, Mode, Question, RequestId, RuntimeVersion, SessionId, Settings,
 };
-use crate::lifecycle::{EventKind, Mono, Now, UnixNanos};
+use crate::lifecycle::{EventKind, Mark, Mono, Now, UnixNanos};
 
 /// An event whose content is older than this when it is stamped is beyond what the laws assume.
 pub(super) const LONGEST_GATHERING: Duration = Duration::from_secs(2);
@@ -49,6 +49,8 @@ pub(super) struct Call {
     pub(super) question: Question,
     /// The world when it was asked, and each world since.
     pub(super) worlds: Vec<Truth>,
+    /// Whether a reader held a mark by then.
+    pub(super) after_held: bool,
 }
 
 /// See the module.
@@ -65,6 +67,10 @@ pub(crate) struct Run {
     pub(super) stream: Option<SessionId>,
     pub(super) calls: Vec<Call>,
     pub(super) last_reader: u64,
+    /// The mark that a reader holds, and the world when it was taken.
+    pub(super) held: Option<(Mark, Truth)>,
+    /// Whether a call that was sent after that mark has been answered.
+    pub(super) read_since_held: bool,
     /// When the stream last brought something.
     pub(super) last_heard: Mono,
     /// What was asked, by kind, since the run began.
@@ -125,6 +131,8 @@ impl Run {
             stream: None,
             calls: Vec::new(),
             last_reader: 0,
+            held: None,
+            read_since_held: false,
             last_heard: Mono::default(),
             asked: Asked::default(),
             deliveries: 0,
@@ -205,9 +213,12 @@ impl Run {
         self.truth.hash(&mut hasher);
         self.budget.hash(&mut hasher);
         self.oracle.hash(&mut hasher);
+        let held = self.held.map(|(_, then)| (then, self.read_since_held));
+        held.hash(&mut hasher);
         self.stream.is_some().hash(&mut hasher);
         for call in &self.calls {
-            (&call.question, &call.worlds).hash(&mut hasher);
+            let after_held = held.is_some() && call.after_held;
+            (&call.question, &call.worlds, after_held).hash(&mut hasher);
         }
         for message in &self.messages {
             let Message {

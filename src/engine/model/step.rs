@@ -64,7 +64,9 @@ pub(crate) enum Step {
     Linger { millis: u32 },
     /// The wall clock steps back. A fault.
     ClockBack { seconds: u32 },
-    /// A reader takes a mark and asks for something newer.
+    /// A reader takes a mark, to ask later.
+    TakeMark,
+    /// A reader asks for something newer than the mark taken, or than now.
     Read { freshness: Freshness },
     /// Somebody asks for a relist: of the pod, or of everything.
     RequestRelist { of_pod: bool },
