@@ -34,7 +34,11 @@ mod input;
 mod inspections;
 mod lists;
 mod mode;
+#[cfg(test)]
+mod model;
 mod pod;
+#[cfg(test)]
+mod properties;
 mod publish;
 mod readers;
 mod records;
@@ -43,6 +47,8 @@ mod staleness;
 mod stream;
 mod subject;
 mod supervisor;
+#[cfg(test)]
+mod tests;
 mod trust;
 mod unsettled;
 
