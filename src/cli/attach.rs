@@ -17,9 +17,9 @@ use crate::cri::{CallLimits, CriClient, Endpoint, StartError};
 use crate::engine::{Call, Freshness, ModeChange, RuntimeVersion};
 use crate::feed::WatchFrom;
 use crate::lifecycle::{LifecycleEvent, Mark, PodStatus};
-use crate::pleg::{Builder, Driver, Pleg};
 #[cfg(feature = "simulate")]
 use crate::simulate::{ChurnTask, SimulatedRuntime};
+use crate::{Builder, Driver, Pleg};
 
 /// A build without simulation has none to keep busy.
 #[cfg(not(feature = "simulate"))]

@@ -309,7 +309,19 @@ impl Engine {
         self.heartbeat_if_due();
         self.relist_if_due();
         self.publish_touched();
+        self.evict_tombstones();
         self.send_queued();
+    }
+
+    /// Forgets the oldest removed subjects past the limit, once everything of them was told.
+    fn evict_tombstones(&mut self) {
+        while self.records.tombstones.len() > self.settings.tombstones {
+            let Some((_, oldest)) = self.records.tombstones.first().cloned() else {
+                return;
+            };
+            self.records.forget(&oldest);
+            self.counters.tombstones_evicted += 1;
+        }
     }
 
     /// A new point in the owner's order.
