@@ -183,7 +183,7 @@ impl Following {
     async fn relist_failure(&self) -> anyhow::Error {
         loop {
             let failed = match self.pleg.stats().await {
-                Ok(stats) => stats.engine.failed,
+                Ok(stats) => stats.engine.counters.failed,
                 Err(stopped) => return stopped.into(),
             };
             for (call, kind) in failed.into_keys() {
