@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::driver::Machine;
-use crate::engine::{Counters, Health, Input, Mode, Output};
+use super::handle::EngineStats;
+use crate::engine::{Health, Input, Mode, Output};
 use crate::lifecycle::{Mark, Mono, Now};
 
 /// What a tap is shown.
@@ -76,8 +77,8 @@ impl<M: Machine> Machine for Traced<M> {
         self.machine.health(now)
     }
 
-    fn counters(&self) -> &Counters {
-        self.machine.counters()
+    fn stats(&self) -> EngineStats {
+        self.machine.stats()
     }
 
     fn mark(&mut self, now: Now) -> Mark {

@@ -13,7 +13,7 @@ pub use super::listing::ListingChange;
 use super::listing::LastListing;
 use crate::engine::{Answer, Input, Output, Question, RequestId};
 use crate::lifecycle::Now;
-use crate::pleg::Tapped;
+use crate::Tapped;
 
 /// One input and what followed from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
