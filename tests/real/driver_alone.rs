@@ -22,30 +22,6 @@ use crate::truth::Sight;
 /// Enough for whatever the runtime says by itself.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Makes one test for each runtime of a function that takes the version.
-macro_rules! on_each_runtime {
-    ($($test:ident),+ $(,)?) => {$(
-        mod $test {
-            use crate::testbed::Version;
-
-            #[tokio::test]
-            async fn containerd_16() {
-                super::$test(Version::Containerd16).await;
-            }
-
-            #[tokio::test]
-            async fn containerd_17() {
-                super::$test(Version::Containerd17).await;
-            }
-
-            #[tokio::test]
-            async fn containerd_21() {
-                super::$test(Version::Containerd21).await;
-            }
-        }
-    )+};
-}
-
 on_each_runtime![
     the_version_is_the_one_asked_for,
     every_scenario_can_be_played,
