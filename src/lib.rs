@@ -3,10 +3,14 @@
 
 pub mod backoff;
 pub mod cache;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
 pub mod clock;
 pub mod cri;
 pub mod engine;
 pub mod feed;
 pub mod lifecycle;
+pub mod pleg;
 #[cfg(feature = "simulate")]
 pub mod simulate;

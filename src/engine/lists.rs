@@ -151,7 +151,7 @@ impl Engine {
             details.take_listing(listing);
             let knowledge = Knowledge::from_read(listing.state, window);
             self.first_listed(
-                id,
+                &id,
                 Details::Sandbox(details),
                 knowledge,
                 listing.labelled,
@@ -199,7 +199,7 @@ impl Engine {
             let labelled = labelled_pod.is_some();
             let knowledge = Knowledge::from_read(listing.state, window);
             let details = Details::Container(ContainerDetails::from_listing(listing));
-            self.first_listed(id, details, knowledge, labelled, &pod);
+            self.first_listed(&id, details, knowledge, labelled, &pod);
             return;
         };
         subject.listed = true;
@@ -239,7 +239,7 @@ impl Engine {
     /// A list shows a subject that nobody knew.
     fn first_listed(
         &mut self,
-        id: SubjectId,
+        id: &SubjectId,
         details: Details,
         knowledge: Knowledge,
         labelled: bool,
@@ -252,7 +252,7 @@ impl Engine {
         subject.inspect_since = Some(seen);
         self.records.insert(id.clone(), subject, pod);
         self.touch(&pod.uid);
-        self.expect_from_stream(&id, None, seen);
+        self.expect_from_stream(id, None, seen);
     }
 
     /// Judges the absence of everything that the list should have shown and did not.

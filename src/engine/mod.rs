@@ -202,6 +202,7 @@ impl Engine {
         [
             heartbeat,
             relist,
+            self.next_room(),
             self.supervisor.next_timeout(),
             self.trust.next_close(),
             self.expectations.first().map(|(at, _)| *at),

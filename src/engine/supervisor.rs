@@ -181,7 +181,7 @@ impl Supervisor {
         delay * u32::from(percent) / 100
     }
 
-    /// A number from 0 to `most`, evenly (SplitMix64).
+    /// A number from 0 to `most`, evenly (`SplitMix64`).
     fn draw(&mut self, most: u8) -> u8 {
         if most == 0 {
             return 0;
@@ -246,10 +246,9 @@ impl Supervisor {
     /// When time alone changes something.
     pub(super) fn next_timeout(&self) -> Option<Mono> {
         match &self.stream {
-            Stream::Off => None,
             Stream::Waiting(due) => Some(*due),
             Stream::Open(open) if !open.lives => Some(open.asked.at.after(STREAM_MINIMUM_LIFE)),
-            Stream::Open(_) => None,
+            Stream::Off | Stream::Open(_) => None,
         }
     }
 }

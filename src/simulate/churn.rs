@@ -65,7 +65,7 @@ impl ChurnPlan {
         let alive = population.settle(world, at, config.pods);
         Self {
             config,
-            dice: Seeded::new(config.seed ^ 0x6368_7572_6e),
+            dice: Seeded::new(config.seed ^ 0x6368_6f69_6365),
             population,
             steps: 0,
             alive,
@@ -99,7 +99,6 @@ impl ChurnPlan {
         let pods = self.alive.len();
         let done = match self.dice.below(100) {
             0..40 => self.restart(world, at),
-            40..80 => self.crash(world, at),
             80..88 if pods <= self.config.pods => self.arrive(world, at),
             88..95 if pods > self.config.pods / 2 => self.leave(world, at),
             95..98 => self.replace_sandbox(world, at),

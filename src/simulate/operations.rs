@@ -27,18 +27,33 @@ impl SimulatedRuntime {
     }
 
     /// A new pod with a running container for each of `names`.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "that it runs may be all that is wanted"
+    )]
     pub fn run_pod(&self, namespace: &str, name: &str, names: &[&str]) -> RunningPod {
-        let pod = Arc::new(Pod::new(self.new_pod_uid(), namespace, name));
-        let sandbox = self.run_sandbox(pod.clone());
-        let containers = names
-            .iter()
-            .filter_map(|name| self.run_container(&sandbox, name).ok())
-            .collect();
-        RunningPod {
-            uid: pod.uid.clone(),
-            sandbox,
-            containers,
-        }
+        self.operate(|world, at| {
+            let uid = world.new_pod_uid();
+            let pod = Pod::new(uid.clone(), namespace, name);
+            let (sandbox, mut told) = world.run_sandbox(at, Arc::new(pod));
+            let mut containers = Vec::new();
+            for name in names {
+                // Nothing is refused: the sandbox is ready, the container is new.
+                if let Ok((container, mut created)) = world.create_container(at, &sandbox, name) {
+                    told.append(&mut created);
+                    if let Ok(mut started) = world.start_container(at, &container) {
+                        told.append(&mut started);
+                    }
+                    containers.push(container);
+                }
+            }
+            let running = RunningPod {
+                uid,
+                sandbox,
+                containers,
+            };
+            (running, told)
+        })
     }
 
     /// [`World::run_sandbox`].

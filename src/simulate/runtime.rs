@@ -93,7 +93,6 @@ impl State {
 
 impl SimulatedRuntime {
     /// Starts to describe a runtime.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -133,12 +132,12 @@ impl SimulatedRuntime {
         (self.shared.clock)().wall
     }
 
-    /// Reads the world as it is.
+    /// Reads the world as it is. `read` runs under the runtime's lock: it must not use the handle.
     pub fn world<T>(&self, read: impl FnOnce(&World) -> T) -> T {
         read(&self.lock().world)
     }
 
-    /// Reads the character.
+    /// Reads the character, as [`world`](Self::world) does the world.
     pub fn character<T>(&self, read: impl FnOnce(&Character) -> T) -> T {
         read(&self.lock().character)
     }
@@ -262,7 +261,8 @@ impl SimulatedRuntime {
         self.set_up(true);
     }
 
-    /// Changes the world and tells of it. For an operation on the world that has no method here.
+    /// Changes the world and tells what `operation` returns: for what has no method here, or for
+    /// several operations at one moment. It runs under the runtime's lock: it must not use the handle.
     pub fn operate<T>(
         &self,
         operation: impl FnOnce(&mut World, UnixNanos) -> (T, Vec<StreamMessage>),

@@ -35,7 +35,8 @@ impl Seeded {
 
     /// A runtime id: 64 hexadecimal digits.
     pub(crate) fn runtime_id(&mut self) -> String {
-        (0..4).map(|_| format!("{:016x}", self.bits())).collect()
+        let [a, b, c, d] = std::array::from_fn(|_| self.bits());
+        format!("{a:016x}{b:016x}{c:016x}{d:016x}")
     }
 
     /// A pod uid in the form of a version 4 UUID.

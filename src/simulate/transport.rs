@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use tonic::transport::{Channel, Endpoint, Server, Uri};
 
 use super::SimulatedRuntime;
 use super::server::CriService;
+use crate::cri::StreamSource;
 use crate::cri::wire::server::runtime_service_server::RuntimeServiceServer;
 
 /// Bytes in flight each way on an in-memory connection: that of a socket, so that back-pressure is
@@ -49,6 +51,14 @@ impl SimulatedRuntime {
         InMemoryConnector {
             runtime: self.clone(),
         }
+    }
+
+    /// Where this crate's own reader takes the event stream from, over memory: each stream has a
+    /// connection of its own.
+    #[must_use]
+    pub fn stream_source(&self) -> StreamSource {
+        let runtime = self.clone();
+        StreamSource::Connector(Arc::new(move || runtime.channel()))
     }
 
     /// Makes one in-memory connection. The runtime's end is served on the tokio runtime in which this

@@ -4,13 +4,15 @@
 //! Each operation returns the stream messages that a runtime of these habits makes, in order, each
 //! with the snapshot of the moment it was made. Who hears them is the event queue's business.
 
+mod message;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::character::nanos;
 use super::seed::Seeded;
 use super::subject::{Container, ExitStatus, Pod, Sandbox, StreamMessage};
-use super::{EventHabits, FailedStart, SandboxRemoval, SnapshotScope};
+use super::{EventHabits, FailedStart, SandboxRemoval};
 use crate::lifecycle::{ContainerId, EventKind, PodUid, ReportedState, SandboxId, UnixNanos};
 
 /// Why an operation on the world was refused. Nothing was changed and nothing was told.
@@ -465,43 +467,6 @@ impl World {
             && let Some(siblings) = self.containers_of.get_mut(&container.sandbox)
         {
             siblings.remove(id);
-        }
-    }
-
-    fn sandbox_message(&self, at: UnixNanos, kind: EventKind, id: &SandboxId) -> StreamMessage {
-        self.message(at, kind, id.as_str(), id)
-    }
-
-    fn container_message(
-        &self,
-        at: UnixNanos,
-        kind: EventKind,
-        id: &ContainerId,
-        sandbox: &SandboxId,
-    ) -> StreamMessage {
-        self.message(at, kind, id.as_str(), sandbox)
-    }
-
-    fn message(
-        &self,
-        at: UnixNanos,
-        kind: EventKind,
-        id: &str,
-        sandbox: &SandboxId,
-    ) -> StreamMessage {
-        let sandbox = self.sandboxes.get(sandbox);
-        let containers = sandbox.map_or_else(Vec::new, |sandbox| match self.habits.snapshot {
-            SnapshotScope::Sandbox => self.containers_in(&sandbox.id).cloned().collect(),
-            // CRI-O finds a pod's containers by the kubelet's label.
-            SnapshotScope::Pod if !sandbox.pod.by_kubelet => Vec::new(),
-            SnapshotScope::Pod => self.containers_of_pod(&sandbox.pod.uid).cloned().collect(),
-        });
-        StreamMessage {
-            id: id.into(),
-            kind,
-            stamp: self.habits.stamps.stamp(at),
-            sandbox: sandbox.cloned(),
-            containers,
         }
     }
 

@@ -90,7 +90,7 @@ fn cri_o_keeps_events_only_until_its_first_client_ever() {
     queue.abandon(first);
     publish(&mut queue, 2000..2003);
     let second = queue.open(Mono(0));
-    assert_eq!(heard(&mut queue, second), []);
+    assert_eq!(heard(&mut queue, second), Vec::<u64>::new());
     assert_eq!(queue.counts.dropped, 1 + 3);
 }
 
@@ -183,5 +183,5 @@ fn a_restart_forgets_what_was_queued_and_every_stream() {
     assert_eq!(queue.next(stream), Next::End(StreamEnd::runtime_gone()));
     let new = queue.open(Mono(0));
     assert_ne!(new, stream);
-    assert_eq!(heard(&mut queue, new), []);
+    assert_eq!(heard(&mut queue, new), Vec::<u64>::new());
 }

@@ -312,7 +312,7 @@ fn an_operation_that_cannot_be_is_refused_and_changes_nothing() {
 #[test]
 fn stamps_are_as_wrong_as_the_character_says() {
     let mut character = Character::cri_o();
-    character.habits.stamps = Stamps::Ahead(Duration::from_secs(60));
+    character.habits.stamps = Stamps::Ahead(Duration::from_mins(1));
     let (_, told) = world(&character).run_sandbox(T0, web());
     assert_eq!(told[0].stamp, at(60).0);
 }
