@@ -29,8 +29,8 @@ use crate::cri::{
     StreamSource,
 };
 use crate::engine::{
-    Answer, Counters, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId, Reading,
-    RequestId,
+    Answer, Counters, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId,
+    Reading, RequestId,
 };
 use crate::feed::{Feed, FeedHandle};
 use crate::lifecycle::{LifecycleEvent, Mark, Mono, Now};

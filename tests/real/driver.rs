@@ -18,9 +18,10 @@ use crate::wire::{
     ContainerStatus, ContainerStatusRequest, CreateContainerRequest, GetEventsRequest, ImageSpec,
     LinuxContainerConfig, LinuxContainerSecurityContext, LinuxPodSandboxConfig,
     LinuxSandboxSecurityContext, ListContainersRequest, ListPodSandboxRequest, NamespaceMode,
-    NamespaceOption, PodSandbox, PodSandboxConfig, PodSandboxFilter, PodSandboxMetadata, PodSandboxStatusRequest,
-    RemoveContainerRequest, RemovePodSandboxRequest, RunPodSandboxRequest, RuntimeServiceClient,
-    StartContainerRequest, StopContainerRequest, StopPodSandboxRequest, VersionRequest,
+    NamespaceOption, PodSandbox, PodSandboxConfig, PodSandboxFilter, PodSandboxMetadata,
+    PodSandboxStatusRequest, RemoveContainerRequest, RemovePodSandboxRequest, RunPodSandboxRequest,
+    RuntimeServiceClient, StartContainerRequest, StopContainerRequest, StopPodSandboxRequest,
+    VersionRequest,
 };
 
 /// Holds the busybox applets; `tests/testbed.sh` makes and imports it.

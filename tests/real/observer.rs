@@ -102,7 +102,9 @@ impl Observer {
         };
         timeout(
             Duration::from_secs(30),
-            observer.pleg.relisted_since(pleg::lifecycle::Mark::default()),
+            observer
+                .pleg
+                .relisted_since(pleg::lifecycle::Mark::default()),
         )
         .await
         .expect("a first relist")
@@ -145,11 +147,7 @@ impl Observer {
     }
 
     /// Waits, at most so long, for a mode; says whether it came.
-    pub(crate) async fn until_mode(
-        &self,
-        within: Duration,
-        is_it: impl Fn(Mode) -> bool,
-    ) -> bool {
+    pub(crate) async fn until_mode(&self, within: Duration, is_it: impl Fn(Mode) -> bool) -> bool {
         let wait = async {
             while !is_it(self.pleg.mode()) {
                 sleep(Duration::from_millis(10)).await;
@@ -282,9 +280,7 @@ fn is_not_behind(status: &PodStatus, event: &LifecycleEvent) -> bool {
         LifecycleKind::ContainerDied => {
             let is_container = matches!(subject, EventSubject::Container { .. });
             let told = event.exit.as_ref().map(|exit| exit.exit_code);
-            state == ReportedState::Exited
-                && told == exit_code
-                && told.is_some() == is_container
+            state == ReportedState::Exited && told == exit_code && told.is_some() == is_container
         }
         LifecycleKind::ContainerRemoved => false,
         LifecycleKind::PodSync => true,

@@ -73,11 +73,7 @@ pub(crate) async fn listed_of_node(driver: &Driver) -> Listed {
     listed(driver, sandboxes, containers).await
 }
 
-async fn listed(
-    driver: &Driver,
-    sandboxes: Vec<PodSandbox>,
-    containers: Vec<Container>,
-) -> Listed {
+async fn listed(driver: &Driver, sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -> Listed {
     let mut entries = Listed::new();
     for sandbox in sandboxes {
         let is_ready = sandbox.state() == PodSandboxState::SandboxReady;
