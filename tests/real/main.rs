@@ -42,6 +42,7 @@ mod driver_alone;
 mod follows;
 mod observer;
 mod raw_events;
+mod runtime_faults;
 mod runtime_lists;
 mod scenarios;
 mod story;
