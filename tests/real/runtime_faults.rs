@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::disturbances::{
     a_container_exits_while_the_runtime_is_dead, a_container_exits_while_the_runtime_is_frozen,
 };
-use crate::driver::{Driver, Sandbox};
+use crate::driver::{Driver, Sandbox, wall_clock};
 use crate::observer::Observer;
 use crate::story::{Program, Story};
 use crate::testbed::{Testbed, Version};
@@ -32,7 +32,9 @@ async fn an_exit_while_the_runtime_is_dead_is_told_once_it_is_back(version: Vers
     let observer = Observer::attach(&bed).await;
     let (mut story, sandbox, app) = an_app_that_runs(&observer, &driver, version).await;
 
-    let served_again = a_container_exits_while_the_runtime_is_dead(&bed, &mut story, &app).await;
+    let dead_for = Duration::from_secs(15);
+    let served_again =
+        a_container_exits_while_the_runtime_is_dead(&bed, &mut story, &app, dead_for).await;
     assert!(observer.until_told(story.truth(), version.sight()).await);
     let deaths = deaths_of(&observer, story.pod(), &app);
     let [told] = deaths[..] else {
@@ -52,6 +54,12 @@ async fn an_exit_while_the_runtime_is_dead_is_told_once_it_is_back(version: Vers
             .await,
         "{}",
         observer.pleg.mode()
+    );
+    println!(
+        "containerd {}: {} again {} ms after the socket was back",
+        version.label(),
+        observer.pleg.mode(),
+        (wall_clock().0 - served_again.0) / 1_000_000
     );
     if version != Version::Containerd16 {
         let broken = PollingReason::StreamBroken;
