@@ -16,9 +16,13 @@ use crate::cri::{CallLimits, CriClient, Endpoint, StartError};
 use crate::engine::{Freshness, ModeChange, RuntimeVersion};
 use crate::feed::WatchFrom;
 use crate::lifecycle::{LifecycleEvent, Mark, PodStatus};
-use crate::pleg::{Builder, Driver, Pleg};
 #[cfg(feature = "simulate")]
 use crate::simulate::{ChurnTask, SimulatedRuntime};
+use crate::{Builder, Driver, Pleg};
+
+/// A build without simulation has none to keep busy.
+#[cfg(not(feature = "simulate"))]
+type ChurnTask = std::convert::Infallible;
 
 /// A runtime that answered, about to be followed. Nothing has been asked of it yet but its version.
 pub(crate) struct Attached {
@@ -27,15 +31,13 @@ pub(crate) struct Attached {
     pleg: Pleg,
     driver: Driver,
     /// Keeps a simulated runtime busy.
-    #[cfg(feature = "simulate")]
-    _churn: Option<ChurnTask>,
+    churn: Option<ChurnTask>,
 }
 
 /// A runtime that is followed.
 pub(crate) struct Following {
     pleg: Pleg,
     driver: JoinHandle<Result<(), StartError>>,
-    #[cfg(feature = "simulate")]
     _churn: Option<ChurnTask>,
 }
 
@@ -51,7 +53,7 @@ pub(crate) async fn attach(config: &RuntimeConfig, events: bool) -> anyhow::Resu
                 ..CallLimits::default()
             };
             let (endpoint, version) = find(candidates, limits).await?;
-            Attached::new(builder.endpoint(endpoint), version)
+            Attached::new(builder.endpoint(endpoint), version, None)
         }
         RuntimeChoice::Simulated { seed } => simulated(builder, *seed).await,
     }
@@ -103,9 +105,8 @@ async fn simulated(builder: Builder, seed: Option<u64>) -> anyhow::Result<Attach
         .await
         .context("the simulated runtime does not answer")?;
     let churn = runtime.spawn_churn();
-    let mut attached = Attached::new(builder.connector(move || runtime.channel()), version)?;
-    attached._churn = Some(churn);
-    Ok(attached)
+    let builder = builder.connector(move || runtime.channel());
+    Attached::new(builder, version, Some(churn))
 }
 
 #[cfg(not(feature = "simulate"))]
@@ -114,14 +115,17 @@ async fn simulated(_: Builder, _: Option<u64>) -> anyhow::Result<Attached> {
 }
 
 impl Attached {
-    fn new(builder: Builder, version: RuntimeVersion) -> anyhow::Result<Self> {
+    fn new(
+        builder: Builder,
+        version: RuntimeVersion,
+        churn: Option<ChurnTask>,
+    ) -> anyhow::Result<Self> {
         let (pleg, driver) = builder.build().context("cannot follow the runtime")?;
         Ok(Self {
             version,
             pleg,
             driver,
-            #[cfg(feature = "simulate")]
-            _churn: None,
+            churn,
         })
     }
 
@@ -147,8 +151,7 @@ impl Attached {
         Following {
             pleg: self.pleg,
             driver: tokio::spawn(self.driver.run()),
-            #[cfg(feature = "simulate")]
-            _churn: self._churn,
+            _churn: self.churn,
         }
     }
 }

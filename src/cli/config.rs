@@ -342,7 +342,7 @@ mod tests {
             WatchConfig {
                 format: WatchFormat::Json,
                 from: Begin::Now,
-                lasting: Some(Duration::from_secs(5400)),
+                lasting: Some(Duration::from_mins(90)),
                 count: Some(7),
                 filter: EventFilter {
                     kinds: vec![

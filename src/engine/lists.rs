@@ -46,6 +46,7 @@ impl Engine {
         self.supervisor.age(at.at);
         self.update_mode();
         self.health.relist_succeeded(begun.at, self.threshold());
+        self.keep_older_observation(&unvouched);
         self.full_observed = Some(begun);
         self.excepted.clone_from(&unvouched);
         // Readers wait for publications; the mark that they will be answered with comes after those.
@@ -56,6 +57,19 @@ impl Engine {
         });
         for uid in self.waiting.clone() {
             self.full_relist_serves(&uid, begun);
+        }
+    }
+
+    /// Pods that the newest full relist cannot vouch for keep what the one before it did.
+    fn keep_older_observation(&mut self, unvouched: &BTreeSet<PodUid>) {
+        for uid in unvouched {
+            if let Some(pod) = self.records.pods.get(uid) {
+                let observed = self.observed_phases(uid, pod);
+                if let Some(pod) = self.records.pods.get_mut(uid) {
+                    pod.observed_phases = observed;
+                    self.touch(uid);
+                }
+            }
         }
     }
 

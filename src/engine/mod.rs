@@ -34,7 +34,11 @@ mod input;
 mod inspections;
 mod lists;
 mod mode;
+#[cfg(test)]
+mod model;
 mod pod;
+#[cfg(test)]
+mod properties;
 mod publish;
 mod readers;
 mod records;
@@ -43,6 +47,8 @@ mod staleness;
 mod stream;
 mod subject;
 mod supervisor;
+#[cfg(test)]
+mod tests;
 mod trust;
 mod unsettled;
 
@@ -309,7 +315,19 @@ impl Engine {
         self.heartbeat_if_due();
         self.relist_if_due();
         self.publish_touched();
+        self.evict_tombstones();
         self.send_queued();
+    }
+
+    /// Forgets the oldest removed subjects past the limit, once everything of them was told.
+    fn evict_tombstones(&mut self) {
+        while self.records.tombstones.len() > self.settings.tombstones {
+            let Some((_, oldest)) = self.records.tombstones.first().cloned() else {
+                return;
+            };
+            self.records.forget(&oldest);
+            self.counters.tombstones_evicted += 1;
+        }
     }
 
     /// A new point in the owner's order.

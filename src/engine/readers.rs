@@ -4,7 +4,7 @@
 //! and no event moves it. A reader causes a read instead of waiting for luck, and shares one only with
 //! wishes that stood before it was sent.
 
-use super::pod::{Pod, Reader};
+use super::pod::{DueRead, Pod, Reader};
 use super::{Engine, Freshness, Output, ReaderId, Reading};
 use crate::lifecycle::{Mark, PodUid, SeqPoint};
 
@@ -37,6 +37,10 @@ impl Engine {
             && let Some(pod) = self.records.pods.get_mut(&uid)
         {
             pod.readers.retain(|reader| reader.id != id);
+            if pod.due.is_some_and(|due| due.for_readers_alone) {
+                // Whoever still waits makes it due again.
+                pod.due = None;
+            }
             self.touch(&uid);
         }
     }
@@ -90,6 +94,15 @@ impl Engine {
         };
         if pod.readers.is_empty() || self.full_observed.is_none() {
             return;
+        }
+        // Gone on the word of an event alone is nothing that a read vouches for: the read that its
+        // DELETED started answers, whether it proves the removal or not.
+        let is_hearsay = self
+            .records
+            .of_pod(uid)
+            .any(|(_, subject)| subject.is_removal_unproven());
+        if is_hearsay {
+            return self.want_read_for_readers(uid);
         }
         let phases = self.observed_phases(uid, pod);
         let is_absent = self.records.live_of_pod(uid).next().is_none();
@@ -153,7 +166,14 @@ impl Engine {
         if newest.is_some() {
             match &mut pod.due {
                 Some(due) => due.details |= details,
-                None => pod.want_read(at, at.at, details),
+                None => {
+                    pod.due = Some(DueRead {
+                        since: at,
+                        at: at.at,
+                        details,
+                        for_readers_alone: true,
+                    });
+                }
             }
         }
     }

@@ -1,0 +1,3 @@
+//! The engine driven through stories.
+
+mod lawcheck;
