@@ -95,7 +95,7 @@ async fn holds(observer: &Observer, driver: &Driver, story: &Story) {
         "{}",
         observer.pleg.mode()
     );
-    let counters = observer.stats().await.engine;
+    let counters = observer.stats().await.engine.counters;
     assert!(counters.missed.is_empty(), "{:?}", counters.missed);
     assert_eq!(counters.steps_back, 0);
 }

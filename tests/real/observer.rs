@@ -13,7 +13,7 @@ use pleg::feed::WatchFrom;
 use pleg::lifecycle::{
     EventSubject, LifecycleEvent, LifecycleKind, PodIdentity, PodStatus, ReportedState, UnixNanos,
 };
-use pleg::pleg::{Builder, Pleg, Stats};
+use pleg::{Builder, Pleg, Stats};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};

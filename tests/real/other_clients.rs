@@ -62,7 +62,7 @@ async fn every_change_that_another_client_stole_is_found_and_counted() {
     let stolen = stolen_changes(&thief, &stories);
     let heard = observer.heard();
     let found = found_by_reads(&heard, &stolen);
-    let counters = observer.stats().await.engine;
+    let counters = observer.stats().await.engine.counters;
     assert_eq!(
         counters.missed, found,
         "stolen: {stolen:#?}\nheard: {heard:#?}"
@@ -216,7 +216,7 @@ async fn a_backlog_brings_nobody_back(version: Version) {
         assert!(observer.heard_of(pod).is_empty());
     }
     // The backlog did come.
-    let counters = observer.stats().await.engine;
+    let counters = observer.stats().await.engine.counters;
     let ignored = |why| counters.ignored.get(&why).copied().unwrap_or(0);
     assert!(
         ignored(Ignored::Stale) + ignored(Ignored::UnknownDeleted) >= 8,

@@ -143,7 +143,7 @@ async fn the_story_ends_well(
     );
     let differences = observer.differences_of_node(driver).await;
     assert!(differences.is_empty(), "{differences:#?}");
-    let counters = observer.stats().await.engine;
+    let counters = observer.stats().await.engine.counters;
     assert!(counters.missed.is_empty(), "{:?}", counters.missed);
 }
 
