@@ -12,6 +12,8 @@ mod output;
 mod pods;
 mod replay;
 mod signals;
+#[cfg(feature = "simulate")]
+mod simulate;
 mod unreachable;
 mod watch;
 
@@ -80,6 +82,8 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
             Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
             // Played above: virtual time wants event loops of its own.
             Command::Replay(_) => Ok(()),
+            #[cfg(feature = "simulate")]
+            Command::Simulate(simulate) => simulate::run(&simulate, stop).await,
         }
     });
     // A write that nobody reads may hang in a thread of its own; it must not keep the process.
