@@ -117,7 +117,11 @@ impl Engine {
                     failure: failure.clone(),
                 });
             }
-            None => self.supervisor.call_succeeded(at.at),
+            None => {
+                if self.supervisor.call_succeeded(at.at) && self.supervisor.unresponsive {
+                    self.heartbeat_due = at.at;
+                }
+            }
         }
         match (call.call, call.uid, answer) {
             (Call::Version, _, Answer::Version(result)) => self.version_answered(result, at),

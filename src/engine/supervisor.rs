@@ -200,11 +200,13 @@ impl Supervisor {
     }
 
     /// A unary call succeeded. The first after failures makes the next try due now: the runtime is
-    /// back, perhaps another one.
-    pub(super) fn call_succeeded(&mut self, now: Mono) {
-        if std::mem::take(&mut self.calls_fail) {
+    /// back, perhaps another one. Returns whether it was that one.
+    pub(super) fn call_succeeded(&mut self, now: Mono) -> bool {
+        let is_back = std::mem::take(&mut self.calls_fail);
+        if is_back {
             self.try_now(now);
         }
+        is_back
     }
 
     pub(super) fn try_now(&mut self, now: Mono) {
@@ -229,15 +231,10 @@ impl Supervisor {
         match &self.stream {
             Stream::Off => polling(PollingReason::Disabled),
             _ if self.unsupported => polling(PollingReason::Unsupported),
-            Stream::Waiting(_) if self.ever_ended => polling(PollingReason::StreamBroken),
+            // A try to reopen is no change of mode, whatever the heartbeat says meanwhile.
+            _ if self.ever_ended && !self.is_established() => polling(PollingReason::StreamBroken),
             Stream::Open(_) if self.unresponsive => polling(PollingReason::Unresponsive),
-            _ if !self.is_established() => {
-                if self.ever_ended {
-                    polling(PollingReason::StreamBroken)
-                } else {
-                    Mode::Connecting
-                }
-            }
+            _ if !self.is_established() => Mode::Connecting,
             _ if distrusted => polling(PollingReason::Untrusted),
             _ => Mode::Evented { audit_period },
         }
