@@ -176,6 +176,8 @@ impl Engine {
         };
         subject.listed = true;
         if subject.pod != listing.pod.uid {
+            // A filter by its pod's uid would not match it any more.
+            subject.labelled = false;
             unvouched.insert(subject.pod.clone());
             unvouched.insert(listing.pod.uid.clone());
             self.refuse(Refusal::PodChanged);
@@ -219,6 +221,7 @@ impl Engine {
         };
         subject.listed = true;
         if labelled_pod.is_some_and(|uid| subject.pod != *uid) {
+            subject.labelled = false;
             unvouched.insert(subject.pod.clone());
             self.refuse(Refusal::PodChanged);
             return;
