@@ -11,6 +11,7 @@ mod budgets;
 mod freshness;
 mod health;
 mod inspections;
+mod malformed;
 mod node;
 mod pods;
 mod relists;
