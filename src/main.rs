@@ -1,1 +1,7 @@
-fn main() {}
+//! The `pleg` command. All of it is in the library, in `cli`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pleg::cli::main()
+}

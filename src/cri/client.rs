@@ -48,8 +48,9 @@ impl Default for CallLimits {
 /// A list that comes in pieces may hold this many times what one message may.
 const MESSAGES_IN_A_LIST: usize = 16;
 
-/// How many statuses of one inspection are asked for at a time.
-const STATUSES_AT_A_TIME: usize = 4;
+/// How many statuses of one inspection are asked for at a time. The engine inspects up to 8 pods in
+/// parallel, so 16 status calls are out at most, but for those that hang.
+const STATUSES_AT_A_TIME: usize = 2;
 
 /// A client of one runtime.
 #[derive(Clone, Debug)]
@@ -98,6 +99,16 @@ impl CriClient {
     #[must_use]
     pub fn for_endpoint(endpoint: &Endpoint, limits: CallLimits) -> Self {
         Self::new(endpoint.channel(), limits)
+    }
+
+    /// The same client for another runtime behind the same channel: what the last one had of streaming
+    /// lists is forgotten.
+    #[must_use]
+    pub fn for_changed_runtime(&self) -> Self {
+        Self {
+            streaming: Arc::default(),
+            ..self.clone()
+        }
     }
 
     /// Asks for the runtime's name and version.

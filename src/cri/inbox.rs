@@ -14,10 +14,23 @@ use tokio::sync::{Notify, mpsc};
 
 use super::client::StreamedMessage;
 use crate::engine::{Input, SessionId, StreamEnd};
-use crate::lifecycle::{PodUid, Refusal, RuntimeEvent};
+use crate::lifecycle::{ContainerStatus, PodUid, Refusal, RuntimeEvent};
 
-/// What a message weighs beside its bytes on the wire: the place that it takes once it is decoded.
+/// What a message, and each container in it, weighs beside its bytes on the wire: the place that it
+/// takes once it is decoded, which may be many times what it took there.
 const WEIGHT_OF_A_MESSAGE: usize = size_of::<Weighed>();
+const WEIGHT_OF_A_CONTAINER: usize = size_of::<ContainerStatus>();
+
+fn weight(message: &StreamedMessage) -> usize {
+    let containers = message
+        .event
+        .as_ref()
+        .map_or(0, |event| event.containers.len());
+    message
+        .bytes
+        .saturating_add(WEIGHT_OF_A_MESSAGE)
+        .saturating_add(containers.saturating_mul(WEIGHT_OF_A_CONTAINER))
+}
 
 /// How many pods a report of a loss names at most, and how long a name it remembers. A node has a few
 /// hundred pods, and their uids have 36 characters.
@@ -94,7 +107,8 @@ pub struct ReaderCounts {
     pub dropped: u64,
     /// Gaps: how often dropping began.
     pub overflows: u64,
-    /// The most that the inbox ever held, in bytes on the wire and a fixed share for each message.
+    /// The most that the inbox ever held, in bytes on the wire and a fixed share for each message and
+    /// each container in it.
     pub most_bytes: u64,
 }
 
@@ -180,7 +194,8 @@ pub(super) struct InboxWriter {
     shared: Arc<Shared>,
 }
 
-/// An inbox that holds messages of at most `limit` bytes on the wire, and a fixed share for each.
+/// An inbox that holds messages of at most `limit` bytes on the wire, a fixed share for each message
+/// and container included.
 pub(super) fn inbox(limit: usize) -> (InboxWriter, Inbox) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared::default());
@@ -220,7 +235,7 @@ impl InboxWriter {
         if held == 0 {
             self.report_gap();
         }
-        let weight = message.bytes.saturating_add(WEIGHT_OF_A_MESSAGE);
+        let weight = weight(&message);
         let full = held > 0 && held.saturating_add(weight) > self.limit;
         if self.gap.is_some() || full {
             self.drop_message(session, &message);

@@ -2,10 +2,11 @@
 //!
 //! A client that stops reading stalls the node: containerd 2.x sends each event to each client before
 //! the call that caused it returns, so a full window stops the creation of pods. Therefore the reader
-//! waits for nothing but the stream. It holds no lock, awaits no consumer and puts what it read into an
-//! [`Inbox`], which drops when it is full; the only other things that can wake it are a command and
-//! the inbox having been emptied. By default the connection and the reader have a thread to themselves,
-//! so that no stall of the embedder's executor reaches them either.
+//! waits for nothing but the stream. It takes no lock of ours, awaits no consumer and puts what it
+//! read into an [`Inbox`], which drops when it is full; the only other things that can wake it are a
+//! command, the inbox having been emptied after a loss, and its consumer having gone. By default the
+//! connection and the reader have a thread to themselves, so that no stall of the embedder's executor
+//! reaches them either.
 //!
 //! One stream is open at a time. On a thread of its own each stream has a runtime of its own too:
 //! when that is dropped the socket is closed, and only then is the next one dialled.
@@ -74,8 +75,8 @@ pub enum ReaderPlace {
 pub struct ReaderLimits {
     /// The largest message, in bytes; 16 MiB by default. A larger one breaks the stream.
     pub message_size: usize,
-    /// What may wait in the inbox, in bytes on the wire and a fixed share for each message; 16 MiB by
-    /// default.
+    /// What may wait in the inbox, in bytes on the wire and a fixed share for each message and each
+    /// container in it; 16 MiB by default.
     pub inbox_size: usize,
 }
 

@@ -64,6 +64,16 @@ pub(super) struct CallBudget {
 /// Targeted reads a second.
 const TARGETED_READS: u32 = 8;
 
+/// A call that is out for so long no longer counts against the cap: pods whose statuses hang must not
+/// hold up the others.
+const HANGING: Duration = Duration::from_secs(10);
+
+/// How many times the cap may be out when calls hang.
+const CAPS_OUT: usize = 4;
+
+/// The least time between two full relists that readers of unlistable pods cause.
+const READERS_GAP: Duration = Duration::from_millis(100);
+
 impl CallBudget {
     pub(super) fn take(&mut self, now: Mono) -> bool {
         if now.since(self.since) >= Duration::from_secs(1) {
@@ -101,27 +111,11 @@ impl Engine {
         let Some(call) = self.calls.remove(&request) else {
             return;
         };
-        let failure = failure_of(&answer).cloned();
-        match &failure {
-            Some(failure) => {
-                bump(&mut self.counters.failed, (call.call, failure.kind));
-                if matches!(
-                    failure.kind,
-                    FailureKind::Unavailable | FailureKind::DeadlineExceeded
-                ) {
-                    self.supervisor.call_failed();
-                }
-                self.note(Note::CallFailed {
-                    call: call.call,
-                    uid: call.uid.clone(),
-                    failure: failure.clone(),
-                });
-            }
-            None => {
-                if self.supervisor.call_succeeded(at.at) && self.supervisor.unresponsive {
-                    self.heartbeat_due = at.at;
-                }
-            }
+        if let Some(failure) = failure_of(&answer).cloned() {
+            self.call_failed(&call, failure);
+        } else {
+            self.supervisor.call_succeeded(at.at);
+            self.runtime_answers(at);
         }
         match (call.call, call.uid, answer) {
             (Call::Version, _, Answer::Version(result)) => self.version_answered(result, at),
@@ -144,28 +138,43 @@ impl Engine {
         }
     }
 
+    fn call_failed(&mut self, call: &InFlight, failure: Failure) {
+        bump(&mut self.counters.failed, (call.call, failure.kind));
+        if matches!(
+            failure.kind,
+            FailureKind::Unavailable | FailureKind::DeadlineExceeded
+        ) {
+            self.supervisor.call_failed();
+        }
+        self.note(Note::CallFailed {
+            call: call.call,
+            uid: call.uid.clone(),
+            failure,
+        });
+    }
+
     fn version_answered(&mut self, result: Result<super::RuntimeVersion, Failure>, at: SeqPoint) {
         self.heartbeat_due = at.at.after(self.settings.heartbeat_period);
-        match result {
-            Ok(version) => {
-                if self.supervisor.unresponsive {
-                    self.supervisor.unresponsive = false;
-                    self.trust.begin_hole(at, &self.settings);
-                }
-                let changed = self.runtime.as_ref().is_some_and(|known| *known != version);
-                if changed {
-                    self.trust.forget_gaps();
-                    self.supervisor.try_now(at.at);
-                    self.note(Note::RuntimeChanged {
-                        to: format!("{} {}", version.name, version.version).into(),
-                    });
-                }
-                self.runtime = Some(version);
-            }
-            Err(_) => {
-                self.supervisor.unresponsive = true;
-                self.trust.begin_hole(at, &self.settings);
-            }
+        let Ok(version) = result else {
+            self.supervisor.unresponsive = true;
+            self.trust.begin_hole(at, &self.settings);
+            return;
+        };
+        if self.runtime.as_ref().is_some_and(|known| *known != version) {
+            self.trust.forget_gaps();
+            self.supervisor.try_now(at.at);
+            self.note(Note::RuntimeChanged {
+                to: format!("{} {}", version.name, version.version).into(),
+            });
+        }
+        self.runtime = Some(version);
+    }
+
+    /// Some call succeeded: the runtime is not frozen. What happened while it was may be told by lists
+    /// first, and is not held against the stream.
+    fn runtime_answers(&mut self, at: SeqPoint) {
+        if std::mem::take(&mut self.supervisor.unresponsive) {
+            self.trust.begin_hole(at, &self.settings);
         }
     }
 
@@ -302,7 +311,8 @@ impl Engine {
             }
             // No filter would show all of it: only an unfiltered list can vouch for this pod.
             if self.relists.begun.is_none_or(|begun| begun < due.since) {
-                self.relists.want(now);
+                let gap = self.relists.begun.map(|begun| begun.at.after(READERS_GAP));
+                self.relists.want(gap.unwrap_or(now).max(now));
             }
         }
         let may_inspect = pod
@@ -327,24 +337,41 @@ impl Engine {
 
     /// Sends what the queue holds, as far as the cap allows.
     pub(super) fn send_queued(&mut self) {
-        let mut out = self
-            .calls
-            .values()
-            .filter(|call| matches!(call.call, Call::PodRelist | Call::Inspect))
-            .count();
-        while out < self.settings.parallel_inspections {
+        while self.may_read_a_pod() {
             let Some((_, uid)) = self.queue.pop_first() else {
                 return;
             };
             if let Some(pod) = self.records.pods.get_mut(&uid) {
                 pod.queued = None;
             }
-            if self.send_for(&uid) {
-                out += 1;
-            }
+            self.send_for(&uid);
             self.enqueue(&uid);
             self.records.index_wake(&uid, self.now.mono);
         }
+    }
+
+    fn pod_calls(&self) -> impl Iterator<Item = &InFlight> {
+        self.calls
+            .values()
+            .filter(|call| matches!(call.call, Call::PodRelist | Call::Inspect))
+    }
+
+    fn may_read_a_pod(&self) -> bool {
+        let cap = self.settings.parallel_inspections;
+        let hanging = |call: &&InFlight| self.now.mono.since(call.begun.at) >= HANGING;
+        self.pod_calls().filter(|call| !hanging(call)).count() < cap
+            && self.pod_calls().count() < cap.saturating_mul(CAPS_OUT)
+    }
+
+    /// When a call begins to hang, and so makes room for those that wait.
+    pub(super) fn next_room(&self) -> Option<Mono> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        self.pod_calls()
+            .map(|call| call.begun.at.after(HANGING))
+            .filter(|at| *at > self.now.mono)
+            .min()
     }
 }
 

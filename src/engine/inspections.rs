@@ -32,10 +32,10 @@ enum Outcome {
 }
 
 impl Engine {
-    /// Sends the request that a pod wants most. Returns whether one was sent.
-    pub(super) fn send_for(&mut self, uid: &PodUid) -> bool {
+    /// Sends the request that a pod wants most.
+    pub(super) fn send_for(&mut self, uid: &PodUid) {
         let Some(pod) = self.records.pods.get_mut(uid) else {
-            return false;
+            return;
         };
         if let Some(listed) = pod.listed.take() {
             return self.send_inspection(uid, Some(listed.0));
@@ -54,13 +54,13 @@ impl Engine {
                     details,
                 });
             }
-            return true;
+            return;
         }
-        self.send_inspection(uid, None)
+        self.send_inspection(uid, None);
     }
 
     /// Inspects every live subject if that completes lists, and what wants it otherwise.
-    fn send_inspection(&mut self, uid: &PodUid, completes: Option<SeqPoint>) -> bool {
+    fn send_inspection(&mut self, uid: &PodUid, completes: Option<SeqPoint>) {
         let mut subjects = BTreeSet::new();
         let (mut sandboxes, mut containers) = (Vec::new(), Vec::new());
         for (id, subject) in self.records.live_of_pod(uid) {
@@ -75,8 +75,16 @@ impl Engine {
         }
         if subjects.is_empty() {
             // Everything went away meanwhile: there is nothing to read, and the lists stand alone.
-            return false;
+            return;
         }
+        // An inspection of the whole pod completes whichever lists vouched for it last.
+        let is_whole = subjects.len() == self.records.live_of_pod(uid).count();
+        let lists = self
+            .records
+            .pods
+            .get(uid)
+            .and_then(|pod| self.observed_phases(uid, pod));
+        let completes = completes.or(lists.filter(|_| is_whole));
         let (request, begun) = self.ask(Question::Inspect {
             uid: uid.clone(),
             sandboxes,
@@ -90,7 +98,6 @@ impl Engine {
                 completes,
             });
         }
-        true
     }
 
     pub(super) fn inspection_answered(&mut self, uid: &PodUid, answer: Inspection, at: SeqPoint) {

@@ -35,7 +35,11 @@ mod input;
 mod inspections;
 mod lists;
 mod mode;
+#[cfg(test)]
+mod model;
 mod pod;
+#[cfg(test)]
+mod properties;
 mod publish;
 mod readers;
 mod records;
@@ -209,6 +213,7 @@ impl Engine {
         [
             heartbeat,
             relist,
+            self.next_room(),
             self.supervisor.next_timeout(),
             self.trust.next_close(),
             self.expectations.first().map(|(at, _)| *at),
@@ -315,7 +320,19 @@ impl Engine {
         self.heartbeat_if_due();
         self.relist_if_due();
         self.publish_touched();
+        self.evict_tombstones();
         self.send_queued();
+    }
+
+    /// Forgets the oldest removed subjects past the limit, once everything of them was told.
+    fn evict_tombstones(&mut self) {
+        while self.records.tombstones.len() > self.settings.tombstones {
+            let Some((_, oldest)) = self.records.tombstones.first().cloned() else {
+                return;
+            };
+            self.records.forget(&oldest);
+            self.counters.tombstones_evicted += 1;
+        }
     }
 
     /// A new point in the owner's order.

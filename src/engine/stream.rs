@@ -372,9 +372,8 @@ impl Engine {
         }
     }
 
-    /// An event without an id tells nothing but, perhaps, which pod to look at.
+    /// An event without an id (counted by the decoder) tells nothing but, perhaps, which pod to look at.
     fn look_at_pod_of(&mut self, event: &RuntimeEvent, at: SeqPoint) {
-        self.refuse(Refusal::EmptyId);
         let uid = event
             .sandbox
             .as_ref()

@@ -181,7 +181,7 @@ impl Supervisor {
         delay * u32::from(percent) / 100
     }
 
-    /// A number from 0 to `most`, evenly (SplitMix64).
+    /// A number from 0 to `most`, evenly (`SplitMix64`).
     fn draw(&mut self, most: u8) -> u8 {
         if most == 0 {
             return 0;
@@ -200,13 +200,11 @@ impl Supervisor {
     }
 
     /// A unary call succeeded. The first after failures makes the next try due now: the runtime is
-    /// back, perhaps another one. Returns whether it was that one.
-    pub(super) fn call_succeeded(&mut self, now: Mono) -> bool {
-        let is_back = std::mem::take(&mut self.calls_fail);
-        if is_back {
+    /// back, perhaps another one.
+    pub(super) fn call_succeeded(&mut self, now: Mono) {
+        if std::mem::take(&mut self.calls_fail) {
             self.try_now(now);
         }
-        is_back
     }
 
     pub(super) fn try_now(&mut self, now: Mono) {
@@ -243,10 +241,9 @@ impl Supervisor {
     /// When time alone changes something.
     pub(super) fn next_timeout(&self) -> Option<Mono> {
         match &self.stream {
-            Stream::Off => None,
             Stream::Waiting(due) => Some(*due),
             Stream::Open(open) if !open.lives => Some(open.asked.at.after(STREAM_MINIMUM_LIFE)),
-            Stream::Open(_) => None,
+            Stream::Off | Stream::Open(_) => None,
         }
     }
 }

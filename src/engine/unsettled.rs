@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use super::{Call, Engine};
 use super::pod::Watch;
 use super::subject::Subject;
+use super::{Call, Engine};
 use crate::lifecycle::{EventKind, Phase, PodUid, ReportedState, SeqPoint, SubjectKind};
 
 /// The first wait of a watch.

@@ -1,7 +1,5 @@
 //! What a decoded message holds, and that no bytes can hurt.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 use prost::Message;
 

@@ -21,6 +21,7 @@ fn an_event_with_an_empty_id_has_its_pod_looked_at() {
     node.world.exit("c1", 8);
     let mut event = node.event(Stopped, "c1");
     event.id = "".into();
+    event.refused.push(Refusal::EmptyId);
     node.send(event);
     assert_eq!(refused(&node, Refusal::EmptyId), 1);
     assert_eq!(node.take_asked(), ["Relist(P)", "Inspect(S1 c1)"]);
@@ -42,7 +43,7 @@ fn an_empty_message_among_others_costs_a_relist_and_nothing_else() {
                 stamp: 0,
                 sandbox: None,
                 containers: Vec::new(),
-                refused: vec![Refusal::NoMetadata],
+                refused: vec![Refusal::EmptyId, Refusal::NoMetadata],
             };
             node.send(empty);
         }
@@ -132,7 +133,9 @@ fn a_known_container_never_changes_its_pod() {
     event.containers = vec![thief.clone()];
     node.send(event);
     assert!(refused(&node, Refusal::PodChanged) > 0);
-    node.world.containers.insert("c1".into(), ("S2".into(), thief));
+    node.world
+        .containers
+        .insert("c1".into(), ("S2".into(), thief));
     node.relist();
     node.wait(3.0);
     assert_eq!(node.take_told(), NOTHING);
@@ -239,7 +242,10 @@ fn absurd_stamps_are_counted_and_hide_no_news_of_what_is_known() {
     event.stamp = ahead;
     node.send(event);
     assert_eq!(node.take_told(), ["Started(c2)"]);
-    assert_eq!(node.last(LifecycleKind::ContainerStarted, "c2").source, crate::lifecycle::Source::Relist);
+    assert_eq!(
+        node.last(LifecycleKind::ContainerStarted, "c2").source,
+        crate::lifecycle::Source::Relist
+    );
 }
 
 /// A hundred thousand containers in one message: refused whole, and the pod is found by a relist.
@@ -249,10 +255,12 @@ fn a_message_of_a_hundred_thousand_containers_is_refused_whole() {
     node.world.run("S1", "c2");
     let mut event = node.event(Started, "c2");
     let one = event.containers[0].clone();
-    event.containers.extend((0..100_000).map(|n| ContainerStatus {
-        id: format!("x{n}").as_str().into(),
-        ..one.clone()
-    }));
+    event
+        .containers
+        .extend((0..100_000).map(|n| ContainerStatus {
+            id: format!("x{n}").as_str().into(),
+            ..one.clone()
+        }));
     node.send(event);
     assert_eq!(refused(&node, Refusal::TooManySubjects), 1);
     assert_eq!(node.engine.records.subjects.len(), 4);

@@ -1,0 +1,227 @@
+//! What can be typed. The doc comments here are the help texts; what the words mean is [`super::config`]'s.
+
+#![expect(
+    clippy::doc_markdown,
+    reason = "these comments are printed as they are, and backticks would be too"
+)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use super::config::{ByteLimit, FeatureGates, LogLevel};
+use crate::cri::Endpoint;
+use crate::lifecycle::LifecycleKind;
+
+/// Follow a node's container runtime: pods and their lifecycle events, read-only
+#[derive(Debug, Parser)]
+#[command(
+    name = "pleg",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  pleg watch                       follow the node's runtime
+  pleg watch --simulate --for 10s  follow a simulated one: no runtime needed, nothing to set up
+  pleg pods -o wide                the node's pods, now"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: CommandArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Runtime")]
+pub(crate) struct GlobalArgs {
+    /// The runtime's socket [env: CONTAINER_RUNTIME_ENDPOINT] [default: /etc/crictl.yaml's, then the usual ones]
+    #[arg(long, short = 'r', global = true, value_name = "ENDPOINT")]
+    pub(crate) runtime_endpoint: Option<Endpoint>,
+
+    /// crictl's configuration file [env: CRI_CONFIG_FILE] [default: /etc/crictl.yaml]
+    #[arg(long, short = 'c', global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The largest answer to accept from the runtime
+    #[arg(long, global = true, value_name = "SIZE", default_value = "16MiB")]
+    pub(crate) max_message_size: ByteLimit,
+
+    /// Follow a simulated runtime instead of the node's
+    #[arg(long, global = true, conflicts_with_all = ["runtime_endpoint", "config"])]
+    pub(crate) simulate: bool,
+
+    /// Let the simulation repeat itself: the same number, the same pods and crashes
+    #[arg(long, global = true, value_name = "N", requires = "simulate")]
+    pub(crate) seed: Option<u64>,
+
+    /// What to log to stderr: off, error, warn, info, debug, trace, or directives as in tracing
+    #[arg(
+        long,
+        global = true,
+        value_name = "LEVEL",
+        env = "PLEG_LOG",
+        default_value = "warn",
+        hide_env_values = true
+    )]
+    pub(crate) log_level: LogLevel,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CommandArgs {
+    /// Print lifecycle events as they happen
+    Watch(WatchArgs),
+    /// Print the node's pods and their containers, from one full relist
+    Pods(PodsArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example: what dies in kube-system in the next hour, as JSON
+  pleg watch --namespace kube-system --type Died --for 1h -o json")]
+pub(crate) struct WatchArgs {
+    /// How to print events
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub(crate) output: WatchFormat,
+
+    /// Where to begin: with what runs already, or with what happens from now on
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) from: Begin,
+
+    /// End after this time (30s, 5m, 1h30m)
+    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) lasting: Option<Duration>,
+
+    /// End after this many events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+
+    /// Only events of this type: Started, Died, Removed or PodSync; may be repeated
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_kind)]
+    pub(crate) kinds: Vec<LifecycleKind>,
+
+    /// Only pods of this namespace
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+
+    /// Only pods of this name or uid
+    #[arg(long, value_name = "POD")]
+    pub(crate) pod: Option<String>,
+
+    /// As the kubelet's: EventedPLEG=false polls instead of following events
+    #[arg(long, value_name = "GATES", default_value = "EventedPLEG=true")]
+    pub(crate) feature_gates: Vec<FeatureGates>,
+
+    /// Poll instead of following events; the same as --feature-gates EventedPLEG=false
+    #[arg(long, conflicts_with = "feature_gates")]
+    pub(crate) no_events: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example: the addresses of the pods in kube-system
+  pleg pods --namespace kube-system -o wide")]
+pub(crate) struct PodsArgs {
+    /// How to print pods
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub(crate) output: PodsFormat,
+
+    /// Print ids in full
+    #[arg(long)]
+    pub(crate) no_trunc: bool,
+
+    /// Only pods of this namespace
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+}
+
+// The variants carry plain comments: documented ones would double the length of each help.
+
+/// How `watch` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WatchFormat {
+    // Aligned columns
+    #[default]
+    Table,
+    // One JSON object a line
+    Json,
+}
+
+/// How `pods` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PodsFormat {
+    // Aligned columns
+    #[default]
+    Table,
+    // The same with addresses, images, attempts and uids
+    Wide,
+    // One JSON object
+    Json,
+    // The same as YAML
+    Yaml,
+}
+
+/// Where `watch` begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Begin {
+    // With events that tell what is there
+    #[default]
+    Snapshot,
+    // With the next change
+    Now,
+}
+
+fn parse_kind(text: &str) -> Result<LifecycleKind, String> {
+    let short = match text.get(..9) {
+        Some(prefix) if prefix.eq_ignore_ascii_case("container") => &text[9..],
+        _ => text,
+    };
+    [
+        ("Started", LifecycleKind::ContainerStarted),
+        ("Died", LifecycleKind::ContainerDied),
+        ("Removed", LifecycleKind::ContainerRemoved),
+        ("PodSync", LifecycleKind::PodSync),
+    ]
+    .into_iter()
+    .find(|(name, _)| name.eq_ignore_ascii_case(short))
+    .map(|(_, kind)| kind)
+    .ok_or_else(|| "the types are Started, Died, Removed and PodSync".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn each_help_fits_a_screen_and_shows_an_example() {
+        for name in ["watch", "pods"] {
+            let error = Args::try_parse_from(["pleg", name, "--help"]).unwrap_err();
+            let help = error.to_string();
+            assert!(help.contains("Example"), "{help}");
+            assert!(help.lines().count() <= 42, "{name}:\n{help}");
+            assert!(
+                help.lines().all(|line| line.chars().count() <= 100),
+                "{help}"
+            );
+        }
+    }
+
+    #[test]
+    fn event_types_are_taken_with_and_without_the_kubelets_prefix() {
+        for text in ["Died", "died", "ContainerDied", "containerdied"] {
+            assert_eq!(parse_kind(text), Ok(LifecycleKind::ContainerDied), "{text}");
+        }
+        assert_eq!(parse_kind("PodSync"), Ok(LifecycleKind::PodSync));
+        for text in ["", "Container", "containerä", "ContainerChanged", "Die"] {
+            assert!(parse_kind(text).is_err(), "{text}");
+        }
+    }
+}

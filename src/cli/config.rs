@@ -1,0 +1,470 @@
+//! What was typed, understood: the one step from [`Args`] to [`Config`].
+//!
+//! It reads crictl's file and the environment through [`Surroundings`] and does nothing else;
+//! whatever is wrong with the invocation comes out here, before anything is connected.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+
+use super::args::{Args, Begin, CommandArgs, PodsFormat, WatchArgs, WatchFormat};
+use super::discover::{self, Candidate, DiscoverError, Surroundings};
+use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodIdentity};
+
+/// One invocation.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Config {
+    /// What to log.
+    pub(crate) log: LogLevel,
+    /// Which runtime, and how to speak to it.
+    pub(crate) runtime: RuntimeConfig,
+    /// What to do.
+    pub(crate) command: Command,
+}
+
+/// Which runtime, and how to speak to it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RuntimeConfig {
+    /// Which.
+    pub(crate) choice: RuntimeChoice,
+    /// The largest answer to accept, in bytes.
+    pub(crate) max_message_size: usize,
+}
+
+/// Which runtime to follow.
+#[derive(Debug, PartialEq)]
+pub(crate) enum RuntimeChoice {
+    /// The first of these that answers.
+    Node(Vec<Candidate>),
+    /// One of our own, in this process.
+    Simulated {
+        /// What it begins from; absent: the simulation's own default.
+        seed: Option<u64>,
+    },
+}
+
+/// What to do.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Command {
+    /// Print lifecycle events.
+    Watch(WatchConfig),
+    /// Print the pods once.
+    Pods(PodsConfig),
+}
+
+/// What `watch` prints and when it ends.
+#[derive(Debug, PartialEq)]
+pub(crate) struct WatchConfig {
+    /// How to print.
+    pub(crate) format: WatchFormat,
+    /// Where to begin.
+    pub(crate) from: Begin,
+    /// Ends after this time.
+    pub(crate) lasting: Option<Duration>,
+    /// Ends after this many events.
+    pub(crate) count: Option<u64>,
+    /// Which events to print.
+    pub(crate) filter: EventFilter,
+    /// Whether to follow the runtime's events; else it is polled.
+    pub(crate) events: bool,
+}
+
+/// What `pods` prints.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PodsConfig {
+    /// How to print.
+    pub(crate) format: PodsFormat,
+    /// Whether ids are cut.
+    pub(crate) cut_ids: bool,
+    /// Only this namespace.
+    pub(crate) namespace: Option<String>,
+}
+
+impl Config {
+    /// Understands what was typed.
+    ///
+    /// # Errors
+    ///
+    /// crictl's file is needed and cannot be used.
+    pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
+        let global = args.global;
+        let choice = if global.simulate {
+            RuntimeChoice::Simulated { seed: global.seed }
+        } else {
+            RuntimeChoice::Node(discover::candidates(
+                global.runtime_endpoint.as_ref(),
+                global.config.as_deref(),
+                around,
+            )?)
+        };
+        Ok(Self {
+            log: global.log_level,
+            runtime: RuntimeConfig {
+                choice,
+                max_message_size: global.max_message_size.0,
+            },
+            command: match args.command {
+                CommandArgs::Watch(watch) => Command::Watch(watch.into()),
+                CommandArgs::Pods(pods) => Command::Pods(PodsConfig {
+                    format: pods.output,
+                    cut_ids: !pods.no_trunc,
+                    namespace: pods.namespace,
+                }),
+            },
+        })
+    }
+}
+
+impl From<WatchArgs> for WatchConfig {
+    fn from(args: WatchArgs) -> Self {
+        // The last word counts, as with the kubelet's flag.
+        let gate = args
+            .feature_gates
+            .iter()
+            .rev()
+            .find_map(|gates| gates.evented_pleg);
+        Self {
+            format: args.output,
+            from: args.from,
+            lasting: args.lasting,
+            count: args.count,
+            filter: EventFilter {
+                kinds: args.kinds,
+                namespace: args.namespace,
+                pod: args.pod,
+            },
+            events: !args.no_events && gate.unwrap_or(true),
+        }
+    }
+}
+
+/// Which events to print. What is not named is not asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct EventFilter {
+    /// Any of these types.
+    pub(crate) kinds: Vec<LifecycleKind>,
+    /// Pods of this namespace.
+    pub(crate) namespace: Option<String>,
+    /// Pods of this name or uid.
+    pub(crate) pod: Option<String>,
+}
+
+impl EventFilter {
+    /// Whether an event is wanted.
+    pub(crate) fn wants(&self, event: &LifecycleEvent) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+            && in_namespace(&event.pod, self.namespace.as_deref())
+            && self
+                .pod
+                .as_deref()
+                .is_none_or(|pod| *event.pod.name == *pod || event.pod.uid.as_str() == pod)
+    }
+}
+
+/// Whether a pod is of a namespace, if one is asked for.
+pub(crate) fn in_namespace(pod: &PodIdentity, namespace: Option<&str>) -> bool {
+    namespace.is_none_or(|wanted| *pod.namespace == *wanted)
+}
+
+/// A limit in bytes, from 64 KiB to 1 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ByteLimit(pub(crate) usize);
+
+impl FromStr for ByteLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let factor: usize = match unit.trim() {
+            "" | "B" => 1,
+            "Ki" | "KiB" => 1 << 10,
+            "Mi" | "MiB" => 1 << 20,
+            "Gi" | "GiB" => 1 << 30,
+            _ => return Err("sizes are written like 16MiB, 64KiB or 16777216".to_owned()),
+        };
+        number
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| number.checked_mul(factor))
+            .filter(|bytes| (64 << 10..=1 << 30).contains(bytes))
+            .map(Self)
+            .ok_or_else(|| "must be from 64KiB to 1GiB".to_owned())
+    }
+}
+
+/// The gates of one `--feature-gates`, in the kubelet's syntax.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FeatureGates {
+    /// `EventedPLEG`, if named.
+    pub(crate) evented_pleg: Option<bool>,
+}
+
+impl FromStr for FeatureGates {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut gates = Self::default();
+        for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| format!("{pair:?} has no value; write {}=false", pair.trim()))?;
+            if name.trim() != "EventedPLEG" {
+                return Err(format!(
+                    "unknown gate {:?}; the known gates are: EventedPLEG",
+                    name.trim()
+                ));
+            }
+            // Go's words for a boolean, which are the kubelet's.
+            gates.evented_pleg = Some(match value.trim() {
+                "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+                "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
+                other => return Err(format!("{other:?} is neither true nor false")),
+            });
+        }
+        Ok(gates)
+    }
+}
+
+/// What to log: a level for `pleg` itself, or a filter in tracing's own language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogLevel(String);
+
+impl LogLevel {
+    /// The filter.
+    pub(crate) fn filter(&self) -> EnvFilter {
+        EnvFilter::new(&self.0)
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // tracing reads an empty word as "error"; an empty variable is one that was not set.
+        let text = if text.trim().is_empty() { "warn" } else { text };
+        if let Ok(level) = text.parse::<LevelFilter>() {
+            // Below a warning the transport's own lines would bury ours.
+            let others = level.min(LevelFilter::WARN);
+            return Ok(Self(format!("{others},pleg={level}")));
+        }
+        let is_filter = text.contains(['=', ',']) && EnvFilter::try_new(text).is_ok();
+        if is_filter {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(
+                "the levels are off, error, warn, info, debug and trace; a filter looks like \
+                 pleg=debug,h2=info"
+                    .to_owned(),
+            )
+        }
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::path::Path;
+
+    fn config(words: &str) -> Config {
+        let args = Args::try_parse_from(std::iter::once("pleg").chain(words.split_whitespace()))
+            .unwrap_or_else(|error| panic!("{words}: {error}"));
+        Config::from_args(
+            args,
+            &Surroundings {
+                variable: &|_| None,
+                default_config: Path::new("/nonexistent/crictl.yaml"),
+                usual_sockets: &["unix:///usual.sock"],
+            },
+        )
+        .unwrap()
+    }
+
+    fn watch(words: &str) -> WatchConfig {
+        match config(words).command {
+            Command::Watch(watch) => watch,
+            Command::Pods(_) => panic!("{words} watches"),
+        }
+    }
+
+    /// What a refused invocation prints; every one of them is a usage error, code 2.
+    fn refusal(words: &str) -> String {
+        let error = Args::try_parse_from(std::iter::once("pleg").chain(words.split_whitespace()))
+            .map(|_| ())
+            .expect_err(words);
+        assert_eq!(error.exit_code(), 2, "{words}");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_bare_watch_follows_events_of_the_usual_runtime_from_a_snapshot() {
+        let config = config("watch");
+        assert_eq!(
+            config.runtime.choice,
+            RuntimeChoice::Node(vec![Candidate {
+                endpoint: "unix:///usual.sock".into(),
+                origin: discover::Origin::UsualSocket,
+            }])
+        );
+        assert_eq!(config.runtime.max_message_size, 16 << 20);
+        assert_eq!(
+            config.command,
+            Command::Watch(WatchConfig {
+                format: WatchFormat::Table,
+                from: Begin::Snapshot,
+                lasting: None,
+                count: None,
+                filter: EventFilter::default(),
+                events: true,
+            })
+        );
+    }
+
+    #[test]
+    fn every_word_of_watch_arrives() {
+        let watch = watch(
+            "watch --simulate --for 1h30m --count 7 --type Died --type ContainerStarted \
+             --namespace kube-system --pod dns --from now -o json --no-events",
+        );
+        assert_eq!(
+            watch,
+            WatchConfig {
+                format: WatchFormat::Json,
+                from: Begin::Now,
+                lasting: Some(Duration::from_mins(90)),
+                count: Some(7),
+                filter: EventFilter {
+                    kinds: vec![
+                        LifecycleKind::ContainerDied,
+                        LifecycleKind::ContainerStarted
+                    ],
+                    namespace: Some("kube-system".into()),
+                    pod: Some("dns".into()),
+                },
+                events: false,
+            }
+        );
+    }
+
+    #[test]
+    fn options_of_the_runtime_may_stand_before_or_after_the_subcommand() {
+        for words in ["--simulate --seed 3 pods", "pods --simulate --seed 3"] {
+            assert_eq!(
+                config(words).runtime.choice,
+                RuntimeChoice::Simulated { seed: Some(3) }
+            );
+        }
+        let named = config("pods -r unix:///x.sock --no-trunc -o yaml --namespace default");
+        assert!(matches!(
+            &named.runtime.choice,
+            RuntimeChoice::Node(found) if found[0].endpoint == "unix:///x.sock" && found.len() == 1
+        ));
+        assert_eq!(
+            named.command,
+            Command::Pods(PodsConfig {
+                format: PodsFormat::Yaml,
+                cut_ids: false,
+                namespace: Some("default".into()),
+            })
+        );
+    }
+
+    #[test]
+    fn feature_gates_are_read_as_the_kubelet_reads_them() {
+        for off in ["EventedPLEG=false", "EventedPLEG=0", "EventedPLEG=F,"] {
+            assert!(
+                !watch(&format!("watch --feature-gates {off}")).events,
+                "{off}"
+            );
+        }
+        for on in ["EventedPLEG=true", "EventedPLEG=false,EventedPLEG=T"] {
+            assert!(watch(&format!("watch --feature-gates {on}")).events, "{on}");
+        }
+        let twice = "watch --feature-gates EventedPLEG=true --feature-gates EventedPLEG=false";
+        assert!(!watch(twice).events);
+    }
+
+    #[test]
+    fn an_unknown_gate_is_a_usage_error_that_lists_the_known_ones() {
+        let text = refusal("watch --feature-gates EventedPleg=true");
+        assert!(text.contains("EventedPleg"), "{text}");
+        assert!(text.contains("the known gates are: EventedPLEG"), "{text}");
+        refusal("watch --feature-gates EventedPLEG");
+        refusal("watch --feature-gates EventedPLEG=maybe");
+    }
+
+    #[test]
+    fn contradictions_and_nonsense_are_usage_errors() {
+        for words in [
+            "",
+            "watch --simulate --runtime-endpoint unix:///x",
+            "watch --simulate --config /etc/crictl.yaml",
+            "watch --seed 1",
+            "watch --no-events --feature-gates EventedPLEG=true",
+            "watch -r run/relative.sock",
+            "watch -r tcp://127.0.0.1:1234",
+            "watch --count 0",
+            "watch --count -1",
+            "watch --for ten",
+            "watch --for 10",
+            "watch --type Changed",
+            "watch -o yaml",
+            "pods -o go-template",
+            "pods --for 1s",
+            "watch --log-level loud",
+            "watch --max-message-size 1KiB",
+            "watch --max-message-size 2GiB",
+            "watch --max-message-size 16MB",
+            "watch --max-message-size 99999999999999999999Gi",
+            "frobnicate",
+        ] {
+            refusal(words);
+        }
+    }
+
+    #[test]
+    fn sizes_are_binary() {
+        for (text, bytes) in [
+            ("16MiB", 16 << 20),
+            ("64Ki", 64 << 10),
+            ("1 GiB", 1 << 30),
+            ("70000", 70_000),
+        ] {
+            assert_eq!(text.parse(), Ok(ByteLimit(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_for_pleg_and_leaves_the_transport_quiet() {
+        let level = |text: &str| text.parse::<LogLevel>().unwrap().to_string();
+        assert_eq!(level("debug"), "warn,pleg=debug");
+        assert_eq!(level("off"), "off,pleg=off");
+        assert_eq!(level(""), "warn,pleg=warn");
+        assert_eq!(level("pleg=trace,h2=info"), "pleg=trace,h2=info");
+    }
+
+    #[test]
+    fn a_filter_takes_a_pod_by_name_or_by_uid_and_nothing_else() {
+        let event = crate::cli::output::samples::died();
+        let wants = |words: &str| watch(&format!("watch {words}")).filter.wants(&event);
+        assert!(wants(""));
+        assert!(wants(
+            "--pod web-1 --namespace shop --type Died --type Started"
+        ));
+        assert!(wants("--pod 0d5e3f6a-8f3e-4a55-9a3b-5a1f0d7f2c11"));
+        assert!(!wants("--pod web"));
+        assert!(!wants("--namespace sho"));
+        assert!(!wants("--type Removed"));
+    }
+}

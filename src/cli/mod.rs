@@ -1,0 +1,98 @@
+//! The `pleg` command: what was typed, what it means, and one file for each subcommand.
+//!
+//! Exit codes: 0 for success, which a reader that goes away and a signal that ends a watch are too;
+//! 1 for a failure; 2 for a usage error. Results go to stdout, everything said beside them to stderr.
+
+mod args;
+mod attach;
+mod config;
+mod discover;
+mod follow;
+mod output;
+mod pods;
+mod signals;
+mod unreachable;
+mod watch;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+
+use args::Args;
+use config::{Command, Config};
+use discover::{DEFAULT_CONFIG, Surroundings, USUAL_SOCKETS};
+use output::style::Colour;
+use output::text;
+
+/// Reads an environment variable.
+type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Does what the command line asks for.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help goes to stdout and is success, a usage error to stderr. If nobody reads either,
+            // there is nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let variable =
+        |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    match run(args, &variable) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("pleg: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
+    let config = Config::from_args(
+        args,
+        &Surroundings {
+            variable,
+            default_config: Path::new(DEFAULT_CONFIG),
+            usual_sockets: &USUAL_SOCKETS,
+        },
+    )?;
+    log_to_stderr(&config, variable);
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the event loop")?;
+    let result = runtime.block_on(async {
+        let stop = signals::asked_to_stop().context("cannot listen for signals")?;
+        match config.command {
+            Command::Watch(watch) => watch::run(&config.runtime, &watch, variable, stop).await,
+            Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
+        }
+    });
+    // A write that nobody reads may hang in a thread of its own; it must not keep the process.
+    runtime.shutdown_background();
+    result
+}
+
+fn log_to_stderr(config: &Config, variable: Variable<'_>) {
+    let colour = Colour::suiting(&std::io::stderr(), variable);
+    // Fails only if something in this process logs already.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(config.log.filter())
+        .with_writer(std::io::stderr)
+        .with_ansi(colour == Colour::Ansi)
+        .log_internal_errors(false)
+        .try_init();
+}
+
+/// Says something beside the results. Text of a runtime may be in it, so it is made harmless.
+fn say(message: &str) {
+    // If stderr cannot be written there is nowhere left to complain.
+    let _ = writeln!(std::io::stderr(), "{}", text::message(message));
+}

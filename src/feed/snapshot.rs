@@ -1,0 +1,145 @@
+//! A snapshot: the present phase of everything, as events, such that what follows in the feed neither
+//! repeats it nor leaves a gap.
+//!
+//! The cache is written before the feed is told, so it may be ahead: a death waits in the engine for
+//! its exit code while the cache shows the phase. A subject that is present is therefore told as far
+//! as the feed has told it, and the rest follows in its time. The cache alone speaks for what the feed
+//! cannot say: a subject that stepped back, which the feed tells by `PodSync` only.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cache::Cached;
+use crate::lifecycle::{
+    EventSubject, Exit, LifecycleEvent, LifecycleKind, PodContainer, PodSandbox, PodStatus,
+    ReportedState, Source, SubjectId, UnixNanos,
+};
+
+/// The last event that was delivered of each subject that is not gone.
+pub(super) type Delivered = BTreeMap<SubjectId, Arc<LifecycleEvent>>;
+
+/// What a subscription begins with.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// One initial event for each subject that runs or has ended, by revision.
+    pub(super) events: Vec<Arc<LifecycleEvent>>,
+    /// Subjects that the feed has not told of, but the snapshot has, and how far.
+    pub(super) told_ahead: BTreeMap<SubjectId, LifecycleKind>,
+}
+
+impl Snapshot {
+    /// Compares what was delivered with what the cache shows now, at least as new.
+    pub(super) fn take(delivered: &Delivered, pods: &[Cached], seen_at: UnixNanos) -> Self {
+        let mut events = Vec::new();
+        let mut told_ahead = BTreeMap::new();
+        let shown = pods
+            .iter()
+            .flat_map(|cached| subjects(&cached.status, seen_at));
+        for (id, event) in shown {
+            // Nothing to tell of what is only created, or unknown.
+            let Some(event) = event else { continue };
+            match delivered.get(&id) {
+                // The feed is as far, or will be.
+                Some(last) if last.kind <= event.kind => events.push(initial(last)),
+                // It stepped back.
+                Some(_) => events.push(Arc::new(event)),
+                None if is_complete(&event) => {
+                    told_ahead.insert(id, event.kind);
+                    events.push(Arc::new(event));
+                }
+                // The feed will tell it once its exit is known.
+                None => {}
+            }
+        }
+        events.sort_by_key(|event| event.revision);
+        Self { events, told_ahead }
+    }
+}
+
+fn initial(last: &LifecycleEvent) -> Arc<LifecycleEvent> {
+    Arc::new(LifecycleEvent {
+        initial: true,
+        ..last.clone()
+    })
+}
+
+/// A pod's subjects as the cache shows them, each with the event that tells its phase.
+fn subjects(
+    status: &PodStatus,
+    seen_at: UnixNanos,
+) -> impl Iterator<Item = (SubjectId, Option<LifecycleEvent>)> {
+    let sandboxes = status.sandboxes.iter().map(move |sandbox| {
+        let event = told_by(sandbox.state)
+            .map(|kind| initial_event(status, kind, sandbox_subject(sandbox), None, seen_at));
+        (SubjectId::Sandbox(sandbox.id.clone()), event)
+    });
+    let containers = status.containers.iter().map(move |container| {
+        let event = told_by(container.state).map(|kind| {
+            let exit = (kind == LifecycleKind::ContainerDied)
+                .then(|| exit_of(container))
+                .flatten();
+            initial_event(status, kind, container_subject(container), exit, seen_at)
+        });
+        (SubjectId::Container(container.id.clone()), event)
+    });
+    sandboxes.chain(containers)
+}
+
+fn told_by(state: ReportedState) -> Option<LifecycleKind> {
+    match state {
+        ReportedState::Running => Some(LifecycleKind::ContainerStarted),
+        ReportedState::Exited => Some(LifecycleKind::ContainerDied),
+        ReportedState::Created | ReportedState::Unknown => None,
+    }
+}
+
+/// Whether nothing is missing: a container's death has its exit code.
+fn is_complete(event: &LifecycleEvent) -> bool {
+    event.kind != LifecycleKind::ContainerDied
+        || event.exit.is_some()
+        || matches!(event.subject, Some(EventSubject::Sandbox { .. }))
+}
+
+fn initial_event(
+    status: &PodStatus,
+    kind: LifecycleKind,
+    subject: EventSubject,
+    exit: Option<Exit>,
+    seen_at: UnixNanos,
+) -> LifecycleEvent {
+    LifecycleEvent {
+        kind,
+        revision: status.revision,
+        pod: status.pod.clone(),
+        subject: Some(subject),
+        exit,
+        source: Source::Relist,
+        initial: true,
+        runtime_stamp: None,
+        seen_at,
+        born: status.revision,
+    }
+}
+
+fn sandbox_subject(sandbox: &PodSandbox) -> EventSubject {
+    EventSubject::Sandbox {
+        id: sandbox.id.clone(),
+        attempt: sandbox.attempt,
+    }
+}
+
+fn container_subject(container: &PodContainer) -> EventSubject {
+    EventSubject::Container {
+        id: container.id.clone(),
+        name: Arc::clone(&container.name),
+        attempt: container.attempt,
+    }
+}
+
+fn exit_of(container: &PodContainer) -> Option<Exit> {
+    container.exit_code.map(|exit_code| Exit {
+        exit_code,
+        reason: Arc::clone(&container.reason),
+        finished_at: container.finished_at,
+    })
+}

@@ -1,0 +1,87 @@
+//! One open event stream: the async face of the event queue.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures::Stream;
+use tonic::Status;
+
+use super::SimulatedRuntime;
+use super::queue::{Next, StreamId};
+use super::subject::StreamMessage;
+
+/// Who waits for each stream's next message.
+#[derive(Debug, Default)]
+pub(super) struct Wakers(BTreeMap<StreamId, Waker>);
+
+impl Wakers {
+    /// Wakes the streams that `has_news` names.
+    pub(super) fn wake(&mut self, has_news: impl Fn(StreamId) -> bool) {
+        for (_, waker) in self.0.extract_if(.., |stream, _| has_news(*stream)) {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn wake_all(&mut self) {
+        self.wake(|_| true);
+    }
+}
+
+/// An open event stream. Dropping it is what a cancelled call looks like to the runtime.
+pub(super) struct EventStream {
+    runtime: SimulatedRuntime,
+    id: StreamId,
+    has_ended: bool,
+}
+
+impl SimulatedRuntime {
+    pub(super) fn open_stream(&self) -> EventStream {
+        EventStream {
+            runtime: self.clone(),
+            id: self.change(|state, now| state.queue.open(now.mono)),
+            has_ended: false,
+        }
+    }
+}
+
+impl Stream for EventStream {
+    type Item = Result<Arc<StreamMessage>, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let id = self.id;
+        let next = self.runtime.change(|state, _| {
+            let next = if state.is_frozen {
+                Next::Nothing
+            } else {
+                state.queue.next(id)
+            };
+            if next == Next::Nothing {
+                state.wakers.0.insert(id, cx.waker().clone());
+            }
+            next
+        });
+        match next {
+            Next::Message(message) => Poll::Ready(Some(Ok(message))),
+            Next::Nothing => Poll::Pending,
+            Next::End(end) => {
+                self.has_ended = true;
+                Poll::Ready(end.status().map(Err))
+            }
+        }
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.runtime.change(|state, _| {
+            state.wakers.0.remove(&id);
+            state.queue.abandon(id);
+        });
+    }
+}

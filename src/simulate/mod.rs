@@ -1,0 +1,76 @@
+//! A CRI runtime without containers: the test double of this crate, the default of
+//! `pleg watch --simulate`, and something to point any other client of CRI's read calls at.
+//!
+//! It serves the read half of `runtime.v1.RuntimeService` as containerd 1.6, 1.7 and 2.x and CRI-O
+//! do, as far as a client can tell: what each operation is told with, in which order, with which
+//! snapshot; what becomes of events while nobody listens, while two listen and while one does not
+//! read. Those ways are data, a [`Character`]. Ids, names and churn come from a seed, time from one
+//! clock, so that in virtual time a run repeats to the byte.
+//!
+//! It never runs a process, and it has no call that changes anything: changes are made through the
+//! handle, [`SimulatedRuntime`], or by its seeded churn.
+//!
+//! In a test, over memory and in virtual time:
+//!
+//! ```
+//! use pleg::simulate::{Character, Rpc, SimulatedRuntime};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = SimulatedRuntime::builder()
+//!     .character(Character::containerd_1_7())
+//!     .build();
+//! let web = runtime.run_pod("default", "web-0", &["app"]);
+//! let channel = runtime.channel(); // give this to the agent under test
+//! # drop(channel);
+//! runtime.exit_container(&web.containers[0], 137)?;
+//! assert_eq!(runtime.rpc_counts().of(Rpc::ListContainers), 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! For somebody else's agent, on a socket, with something going on:
+//!
+//! ```no_run
+//! # async fn agent() -> std::io::Result<()> {
+//! let runtime = pleg::simulate::SimulatedRuntime::builder().busy_node().seed(7).build();
+//! let _server = runtime.serve_unix("/tmp/simulated.sock")?;
+//! runtime.churn().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`World`] holds what there is and tells what changes, [`Character`] says how, a queue brings that
+//! to the streams, a server answers, a transport lets clients in. The first two are pure.
+
+mod builder;
+mod character;
+mod churn;
+mod events;
+mod fault;
+mod operations;
+mod population;
+mod queue;
+mod rpc;
+mod runtime;
+mod seed;
+mod server;
+mod subject;
+mod transport;
+mod wire;
+mod world;
+
+pub use builder::Builder;
+pub use character::{
+    Character, EventDelivery, EventHabits, EventSupport, FailedStart, SandboxRemoval, Sharing,
+    SnapshotScope, Stamps, WhenFull, WithoutClient,
+};
+use churn::ChurnPlan;
+pub use fault::{Fault, Outcome, StreamEnd};
+pub use operations::RunningPod;
+pub use queue::EventCounts;
+pub use rpc::{Rpc, RpcCounts};
+pub use runtime::SimulatedRuntime;
+pub use subject::{Container, ExitStatus, Labels, Pod, Sandbox, StreamMessage};
+pub use transport::{ChurnTask, InMemoryConnector, UnixServer};
+pub use world::{OperationError, Told, World};

@@ -1,0 +1,123 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use pleg::lifecycle::UnixNanos;
+use pleg::simulate::{Character, SimulatedRuntime, World};
+
+use crate::client::{Client, cri};
+use crate::{EPOCH, builder};
+
+/// A busy node and all that a client hears of it in `time`.
+async fn watched(
+    seed: u64,
+    time: Duration,
+) -> (SimulatedRuntime, Vec<cri::ContainerEventResponse>) {
+    let runtime = builder(Character::containerd_2())
+        .busy_node()
+        .seed(seed)
+        .build();
+    let mut events = Client::to(&runtime).events(&runtime).await;
+    let ended = tokio::time::timeout(time, runtime.churn()).await;
+    assert!(ended.is_err(), "churn goes on for ever");
+    let heard = events.drain().await;
+    (runtime, heard)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_node_starts_with_plausible_pods() {
+    let runtime = builder(Character::containerd_2()).busy_node().build();
+    runtime.world(|world| {
+        let pods: Vec<_> = world.sandboxes().map(|sandbox| &sandbox.pod).collect();
+        assert_eq!(pods.len(), 8);
+        let has = |namespace: &str, name: &str| {
+            pods.iter()
+                .any(|pod| &*pod.namespace == namespace && pod.name.starts_with(name))
+        };
+        assert!(has("kube-system", "etcd-node-1"));
+        assert!(has("kube-system", "coredns-"));
+        assert!(has("shop", "payments-0"));
+        assert!(has("default", "web-"));
+        for sandbox in world.sandboxes() {
+            let containers = world.containers_in(&sandbox.id).count();
+            assert!((1..=3).contains(&containers));
+            assert!(sandbox.created_at < EPOCH);
+        }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_seconds_of_churn_tell_well_over_twenty_things() {
+    let (runtime, heard) = watched(1, Duration::from_secs(10)).await;
+    assert!((40..400).contains(&heard.len()), "{}", heard.len());
+    assert_eq!(runtime.event_counts().dropped, 0);
+    let subjects: BTreeSet<_> = heard.iter().map(|event| &event.container_id).collect();
+    assert!(subjects.len() > 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_gives_the_same_events_at_the_same_moments() {
+    let (_, first) = watched(7, Duration::from_mins(1)).await;
+    let (_, second) = watched(7, Duration::from_mins(1)).await;
+    let (_, other) = watched(8, Duration::from_mins(1)).await;
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_minutes_of_churn_show_every_kind_of_end_and_does_not_pile_up() {
+    let (runtime, heard) = watched(3, Duration::from_mins(10)).await;
+    let codes: BTreeSet<i32> = heard
+        .iter()
+        .flat_map(|event| &event.containers_statuses)
+        .filter(|status| status.state() == cri::ContainerState::ContainerExited)
+        .map(|status| status.exit_code)
+        .collect();
+    for code in [0, 1, 2, 128, 137, 139, 143, 255] {
+        assert!(codes.contains(&code), "{code} of {codes:?}");
+    }
+    let attempts: BTreeSet<u32> = heard
+        .iter()
+        .filter_map(|event| event.pod_sandbox_status.as_ref()?.metadata.as_ref())
+        .map(|metadata| metadata.attempt)
+        .collect();
+    assert!(attempts.contains(&1), "sandboxes are replaced");
+    runtime.world(|world| {
+        assert!((4..=16).contains(&world.sandboxes().count()));
+        assert!(world.containers().count() <= 16 * 3 * 3);
+    });
+    let rate = heard.len() / 600;
+    assert!((6..20).contains(&rate), "{rate} events a second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_runtime_can_drive_its_churn_itself() {
+    let runtime = builder(Character::containerd_2()).busy_node().build();
+    let churn = runtime.spawn_churn();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    drop(churn);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let told = runtime.event_counts().told;
+    assert!(told > 20, "{told}");
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(runtime.event_counts().told, told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn churn_shares_the_runtime_with_whoever_operates_by_hand() {
+    let runtime = builder(Character::containerd_1_7())
+        .pods(3)
+        .containers(2)
+        .churn(20.0)
+        .build();
+    let _churn = runtime.spawn_churn();
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let first = runtime
+            .world(|world: &World| world.sandboxes().next().map(|sandbox| sandbox.id.clone()));
+        if let Some(sandbox) = first {
+            runtime.remove_sandbox(&sandbox).unwrap();
+        }
+    }
+    assert_eq!(runtime.now(), UnixNanos(EPOCH.0 + 50_000_000_000));
+    assert!(runtime.event_counts().told > 500);
+}
