@@ -276,16 +276,17 @@ fn a_flood_of_invented_containers_is_bounded_and_gone_after_two_relists() {
     node.relist();
     node.hold(Call::FullRelist);
     let one = node.world.containers["c1"].1.clone();
-    for n in 0..12_000 {
-        let mut event = node.event(Started, "c1");
-        let id = format!("x{n}");
-        event.id = id.as_str().into();
-        event.sandbox = None;
-        event.containers = vec![ContainerStatus {
+    for message in 0..12 {
+        let ids = (0..1_000).map(|n| format!("x{message}-{n}"));
+        let containers = ids.map(|id| ContainerStatus {
             pod: Some(world::identity(&id)),
             id: id.into(),
             ..one.clone()
-        }];
+        });
+        let mut event = node.event(Started, "c1");
+        event.id = format!("x{message}-0").as_str().into();
+        event.sandbox = None;
+        event.containers = containers.collect();
         node.send(event);
     }
     assert_eq!(ignored(&node, Ignored::TooManyUnconfirmed), 2_000);
