@@ -261,6 +261,8 @@ impl Engine {
         };
         subject.listed = scope.covers(&subject.pod);
         if subject.pod != listing.pod.uid {
+            // A filter by its pod's uid would not match it any more.
+            subject.labelled = false;
             unvouched.unclear(&subject.pod);
             unvouched.unclear(&listing.pod.uid);
             self.refuse(Refusal::PodChanged);
@@ -302,6 +304,7 @@ impl Engine {
         };
         subject.listed = scope.covers(&subject.pod);
         if labelled_pod.is_some_and(|uid| subject.pod != *uid) {
+            subject.labelled = false;
             unvouched.unclear(&subject.pod);
             self.refuse(Refusal::PodChanged);
             return;

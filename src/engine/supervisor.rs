@@ -229,15 +229,10 @@ impl Supervisor {
         match &self.stream {
             Stream::Off => polling(PollingReason::Disabled),
             _ if self.unsupported => polling(PollingReason::Unsupported),
-            Stream::Waiting(_) if self.ever_ended => polling(PollingReason::StreamBroken),
+            // A try to reopen is no change of mode, whatever the heartbeat says meanwhile.
+            _ if self.ever_ended && !self.is_established() => polling(PollingReason::StreamBroken),
             Stream::Open(_) if self.unresponsive => polling(PollingReason::Unresponsive),
-            _ if !self.is_established() => {
-                if self.ever_ended {
-                    polling(PollingReason::StreamBroken)
-                } else {
-                    Mode::Connecting
-                }
-            }
+            _ if !self.is_established() => Mode::Connecting,
             _ if distrusted => polling(PollingReason::Untrusted),
             _ => Mode::Evented { audit_period },
         }

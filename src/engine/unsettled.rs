@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use super::Engine;
 use super::pod::Watch;
 use super::subject::Subject;
+use super::{Call, Engine};
 use crate::lifecycle::{EventKind, Phase, PodUid, ReportedState, SeqPoint, SubjectKind};
 
 /// The first wait of a watch.
@@ -78,6 +78,7 @@ impl Engine {
     fn look_at_unsettled(&mut self, uid: &PodUid, at: SeqPoint) {
         let period = self.period();
         let slow = self.settings.slow_period;
+        let is_relisted_now = self.next_relist() <= at.at && !self.is_out(Call::FullRelist);
         let Some(pod) = self.records.pods.get_mut(uid) else {
             return;
         };
@@ -91,8 +92,8 @@ impl Engine {
         let details = watch.details;
         watch.delay = waited.saturating_mul(2);
         watch.at = (watch.delay < slow).then(|| at.at.after(watch.delay));
-        if !details && period <= waited {
-            // The relist of the node looks at it as often as this watch would.
+        if !details && (period <= waited || is_relisted_now) {
+            // The relist of the node looks at it, now or as often as this watch would.
             return;
         }
         if self.budget.take(at.at) {

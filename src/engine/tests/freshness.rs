@@ -132,7 +132,7 @@ fn a_sandboxs_events_do_not_release_a_reader_who_asks_after_them() {
     assert_eq!(node.answer(later).unwrap(), "[A] S1=R c1=R");
 }
 
-/// C10 of the law check, G-LOOP-2: a wish shares a read only while that is not yet sent.
+/// C10 of the law check: a wish shares a read only while that is not yet sent.
 #[test]
 fn a_reader_never_joins_a_read_that_was_sent_before_it_asked() {
     let mut node = Node::with_c1();
@@ -152,7 +152,7 @@ fn a_reader_never_joins_a_read_that_was_sent_before_it_asked() {
     assert_eq!(node.take_told(), ["Died(c1)"]);
 }
 
-/// C-NEWER-EXISTS-0, C-NEWER-EXISTS-1, C-WAIT-GLOBAL, G-LOOP-3: a full relist vouches for every pod.
+/// C-NEWER-EXISTS-0, C-NEWER-EXISTS-1, C-NEWER-ABSENT-0, C-WAIT-GLOBAL: a full relist vouches for every pod.
 #[test]
 fn a_full_relist_answers_whoever_asks_for_phases_from_before_it() {
     let mut node = Node::with_c1();
@@ -165,7 +165,7 @@ fn a_full_relist_answers_whoever_asks_for_phases_from_before_it() {
     assert_eq!(node.take_asked(), ["Relist"]);
 }
 
-/// C-NEWER-EXISTS-3, C-WAIT-OBSERVED, C-WAIT-ABSENT-SET, C-NEWER-ABSENT-0: a pod that nobody knows may
+/// C-NEWER-EXISTS-3, C-WAIT-OBSERVED, C-WAIT-ABSENT-SET: a pod that nobody knows may
 /// be one that carries no label, so only an unfiltered list can answer.
 #[test]
 fn a_reader_of_an_unknown_pod_waits_for_a_full_relist_of_its_own() {
@@ -175,8 +175,34 @@ fn a_reader_of_an_unknown_pod_waits_for_a_full_relist_of_its_own() {
     node.wait(3.0);
     assert_eq!(node.answer(reader), None);
     assert_eq!(node.take_asked(), ["Relist"]);
+    node.world.sandbox("Q", "S2", "B");
+    let later = node.read("Q");
     node.release();
     assert_eq!(node.answer(reader).unwrap(), "-");
+    node.wait(1.0);
+    assert_eq!(node.answer(later).unwrap(), "[B] S2=R");
+}
+
+/// G-LOOP-2, G-LOOP-3
+#[test]
+fn a_targeted_relist_answers_its_own_pods_readers_and_a_full_one_all() {
+    let mut node = Node::with_c1();
+    node.world.sandbox("Q", "S2", "B");
+    node.tell(Started, "S2");
+    node.hold(Call::PodRelist);
+    let of_p = node.read_newer_than("P", Mark::default(), Freshness::Details);
+    let mark = node.mark();
+    let (p, q) = (
+        node.read_newer_than("P", mark, Freshness::Phases),
+        node.read_newer_than("Q", mark, Freshness::Phases),
+    );
+    let (request, answer) = node.held.remove(0);
+    node.handle(Input::Answered { request, answer });
+    assert!(node.answer(of_p).is_some());
+    assert_eq!((node.answer(p), node.answer(q)), (None, None));
+    node.relist();
+    assert_eq!(node.answer(p).unwrap(), "[A] S1=R c1=R");
+    assert_eq!(node.answer(q).unwrap(), "[B] S2=R");
 }
 
 /// X-BOUNDARY, C-NOTIFY-SET: a mark lies between two reads, so there is no equal time to argue about.
@@ -259,7 +285,7 @@ fn a_reader_who_gives_up_is_forgotten() {
     assert_eq!(node.take_asked(), ["Relist(P)", "Inspect(S1 c1)"]);
 }
 
-/// C7 of the shell's contract: a list that fails answers nobody and is asked again.
+/// Law 3.1: only a read that succeeded vouches; one that failed is sent again.
 #[test]
 fn a_reader_outlives_a_failed_read() {
     let mut node = Node::with_c1();

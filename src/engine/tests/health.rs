@@ -98,7 +98,7 @@ fn relists_that_take_longer_than_the_threshold_are_unhealthy_without_flapping() 
     node.at(0.5);
     node.forget_the_past();
     let changes = changes(&mut node, 1200);
-    assert_eq!(changes, [(0, true), (190, false)]);
+    assert_eq!(changes, [(0, true), (180, false)]);
 }
 
 /// C7: relists of 100 s, one after another, with as long a rest as the period.

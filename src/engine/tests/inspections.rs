@@ -29,7 +29,7 @@ fn exit_all(node: &mut Node, count: usize) {
     }
 }
 
-/// C6
+/// C6, X-GLOBAL-TIME: whoever waits for the failing pod gets its error.
 #[test]
 fn one_hanging_pod_holds_back_itself_alone() {
     let mut node = Node::polling();
@@ -155,7 +155,7 @@ fn a_pod_that_cannot_be_inspected_has_an_error_entry_and_no_events() {
     );
 }
 
-/// X-GLOBAL-TIME, X-ST-ERR: the error is an answer, and a status that could be read is not lost.
+/// X-ST-ERR, a deviation: a status that could be read is not lost because another could not.
 #[test]
 fn one_failing_status_does_not_hide_what_the_others_told() {
     let mut node = Node::polling();
@@ -261,4 +261,18 @@ fn a_request_older_than_a_relist_is_served_by_it() {
     let asked = node.take_asked();
     assert!(!asked.contains(&"Relist(p8)".to_owned()), "{asked:?}");
     assert!(asked.contains(&"Inspect(s8 c8)".to_owned()), "{asked:?}");
+}
+
+/// G-LOOP-5, a deviation: a relist that is due as well does not take the place of the targeted one, for it
+/// may hang; the pod is inspected once.
+#[test]
+fn a_reinspect_beside_a_relist_inspects_its_pod_once() {
+    let mut node = Node::with_c1();
+    node.takes(Call::FullRelist, 0.1);
+    node.takes(Call::PodRelist, 0.1);
+    node.request_reinspect("P");
+    node.relist();
+    node.wait(1.0);
+    assert_eq!(node.take_told(), ["PodSync(P)"]);
+    assert_eq!(node.take_asked(), ["Relist(P)", "Relist", "Inspect(S1 c1)"]);
 }

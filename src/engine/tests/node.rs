@@ -1,8 +1,8 @@
 //! What a test does to a node and asks of it.
 
 use super::{
-    Duration, EventKind, Freshness, Health, Input, LifecycleEvent, LifecycleKind, Mark, Mode, Node,
-    PodStatus, ReaderId, ReportedState, RuntimeEvent, StreamEnd, unavailable,
+    Duration, EventKind, EventSubject, Freshness, Health, Input, LifecycleEvent, LifecycleKind,
+    Mark, Mode, Node, PodStatus, ReaderId, ReportedState, RuntimeEvent, StreamEnd, unavailable,
 };
 
 impl Node {
@@ -128,7 +128,7 @@ impl Node {
     /// The last event of a kind about an id.
     pub(super) fn last(&self, kind: LifecycleKind, id: &str) -> &LifecycleEvent {
         let about = |event: &&std::sync::Arc<LifecycleEvent>| {
-            let subject = event.subject.as_ref().map(|subject| subject.id());
+            let subject = event.subject.as_ref().map(EventSubject::id);
             event.kind == kind && subject.is_some_and(|subject| subject.as_str() == id)
         };
         self.events.iter().rev().find(about).expect("it was told")

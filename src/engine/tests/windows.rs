@@ -3,7 +3,7 @@
 use super::*;
 use crate::lifecycle::Refusal;
 
-/// A5, X-ST-RT-TIME: a stamp of a wrong unit is refused, and freezes nothing.
+/// A5: a stamp of a wrong unit is refused, and freezes nothing.
 #[test]
 fn an_absurd_stamp_never_makes_an_entry_win_for_ever() {
     let mut node = Node::with_c1();
@@ -216,4 +216,20 @@ fn an_exit_code_that_changes_in_a_late_event_is_settled_by_a_read() {
     let status = &node.cache["P"];
     assert_eq!(&*status.container("c1").unwrap().reason, "OOMKilled");
     assert_eq!(node.take_told(), ["Died(c1)"]);
+}
+
+/// X-EV-STALE, a deviation: the reference refuses what is stamped before its entry; here stamps order
+/// nothing, and what moves a known subject forward is merged.
+#[test]
+fn an_event_stamped_before_the_entry_still_moves_its_container_forward() {
+    let mut node = Node::with_c1();
+    node.world.run("S1", "c2");
+    node.tell(Started, "c2");
+    node.world.exit("c1", 4);
+    let mut stopped = node.event(Stopped, "c1");
+    stopped.stamp -= 60 * 1_000_000_000;
+    node.send(stopped);
+    assert_eq!(node.take_told(), ["Started(c2)", "Died(c1)"]);
+    assert_eq!(node.shows("P"), "[A] S1=R c2=R c1=X(4)");
+    assert_eq!(node.take_asked(), NOTHING);
 }
