@@ -35,8 +35,8 @@ struct Outcome {
 pub(crate) fn run(config: &ReplayConfig, variable: Variable<'_>) -> anyhow::Result<()> {
     let mut files = Vec::new();
     for path in &config.paths {
-        let found = scenario_files(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let found =
+            scenario_files(path).with_context(|| format!("cannot read {}", path.display()))?;
         if found.is_empty() {
             bail!("there are no scenarios (*.yaml) in {}", path.display());
         }
@@ -46,7 +46,10 @@ pub(crate) fn run(config: &ReplayConfig, variable: Variable<'_>) -> anyhow::Resu
     let mut bad = 0_usize;
     let total = files.len();
     play_all(&files, |outcome| {
-        let failed = outcome.played.as_ref().map_or(true, |played| !played.passed());
+        let failed = outcome
+            .played
+            .as_ref()
+            .map_or(true, |played| !played.passed());
         bad += usize::from(failed);
         let told = match config.format {
             WatchFormat::Table => in_words(&outcome, colour, config.trace),
@@ -78,7 +81,10 @@ fn play_all(
     let sender = Mutex::new(sender);
     std::thread::scope(|scope| {
         for _ in 0..THREADS.min(files.len()) {
-            let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let sender = sender
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
             let next = &next;
             scope.spawn(move || {
                 loop {

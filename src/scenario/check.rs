@@ -79,9 +79,15 @@ impl Checker {
         self.calls(value, stage, &mut finding);
         if let Some(streams) = &value.open_streams {
             self.checks += 1;
-            let open = stage.runtime.open_streams() - stage.competing_streams().min(stage.runtime.open_streams());
+            let open = stage.runtime.open_streams()
+                - stage.competing_streams().min(stage.runtime.open_streams());
             if !streams.value.holds(open as u64) {
-                finding.note(streams, "open event streams", streams.value.to_string(), open.to_string());
+                finding.note(
+                    streams,
+                    "open event streams",
+                    streams.value.to_string(),
+                    open.to_string(),
+                );
             }
         }
         let looks_inside = !value.cache.is_empty()
@@ -116,7 +122,9 @@ impl Checker {
             }
         }
         for failure in &mut failures {
-            failure.what.push_str(", after the last step that looked at them");
+            failure
+                .what
+                .push_str(", after the last step that looked at them");
         }
         failures
     }
@@ -169,7 +177,8 @@ impl Checker {
                 (AnswerExpect::Pending, Asked::Pending) => {}
                 (AnswerExpect::With(pod), Asked::Answered(reading)) => {
                     let status = reading.status.as_deref();
-                    if let Some((part, wanted, got)) = pod_differs(pod, status, None, &stage.names) {
+                    if let Some((part, wanted, got)) = pod_differs(pod, status, None, &stage.names)
+                    {
                         finding.note(expected, format!("{what}{part}"), wanted, got);
                     }
                 }
@@ -180,7 +189,9 @@ impl Checker {
                     };
                     finding.note(expected, what, "pending", format!("answered: {got}"));
                 }
-                (_, Asked::Failed) => finding.note(expected, what, "an answer", "the generator has stopped"),
+                (_, Asked::Failed) => {
+                    finding.note(expected, what, "an answer", "the generator has stopped")
+                }
                 (AnswerExpect::With(_), Asked::Pending) => {
                     finding.note(expected, what, "answered by now", "pending");
                 }
@@ -200,7 +211,12 @@ impl Checker {
             let calls = since.of(rpc(*method));
             if !expected.value.holds(calls) {
                 let what = format!("calls of {method:?} since calls were last expected");
-                finding.note(expected, what, expected.value.to_string(), calls.to_string());
+                finding.note(
+                    expected,
+                    what,
+                    expected.value.to_string(),
+                    calls.to_string(),
+                );
             }
         }
     }
@@ -227,20 +243,29 @@ impl Checker {
         }
         if let Some(expected) = &value.converged {
             self.checks += 1;
-            let differs = stage.runtime.world(|world| converged(world, pleg.cache(), &stage.names));
+            let differs = stage
+                .runtime
+                .world(|world| converged(world, pleg.cache(), &stage.names));
             match (expected.value, differs) {
                 (true, None) | (false, Some(_)) => {}
                 (true, Some((wanted, got))) => {
                     finding.note(expected, "cache and runtime", wanted, got);
                 }
-                (false, None) => finding.note(expected, "cache and runtime", "they differ", "they agree"),
+                (false, None) => {
+                    finding.note(expected, "cache and runtime", "they differ", "they agree")
+                }
             }
         }
         let mode = pleg.mode();
         if let Some(expected) = &value.mode {
             self.checks += 1;
             if mode.to_string() != expected.value.0 {
-                finding.note(expected, "the mode", expected.value.0.clone(), mode.to_string());
+                finding.note(
+                    expected,
+                    "the mode",
+                    expected.value.0.clone(),
+                    mode.to_string(),
+                );
             }
         }
         if let Some(expected) = &value.audit_period {
@@ -272,7 +297,12 @@ impl Checker {
             let got = format!("{:?}: {health}", health.state);
             let says = expected.value.says.as_deref().unwrap_or_default();
             if health.state != wanted || !got.contains(says) {
-                finding.note(expected, "the health", format!("{wanted:?}: … {says} …"), got);
+                finding.note(
+                    expected,
+                    "the health",
+                    format!("{wanted:?}: … {says} …"),
+                    got,
+                );
             }
         }
         if !value.counters.is_empty() {
@@ -308,11 +338,20 @@ impl Checker {
                             .map(|(other, count)| format!("{other} {count}"))
                             .collect();
                         let got = format!("0 ({})", of_group.join(", "));
-                        finding.note(expected, format!("the counter {name}"), expected.value.to_string(), got);
+                        finding.note(
+                            expected,
+                            format!("the counter {name}"),
+                            expected.value.to_string(),
+                            got,
+                        );
                     }
                 }
                 None => {
-                    let groups: Vec<_> = counts.keys().filter(|key| !key.contains('.')).map(String::as_str).collect();
+                    let groups: Vec<_> = counts
+                        .keys()
+                        .filter(|key| !key.contains('.'))
+                        .map(String::as_str)
+                        .collect();
                     let known = format!("a counter: {}", groups.join(", "));
                     finding.note(expected, "counters", known, name.clone());
                 }
@@ -338,7 +377,12 @@ fn exactly(
                 failure.diff = Some(difference.diff);
             }
         }
-        Err(why) => finding.note(place, what, "an expectation that can be held against them", why),
+        Err(why) => finding.note(
+            place,
+            what,
+            "an expectation that can be held against them",
+            why,
+        ),
     }
 }
 

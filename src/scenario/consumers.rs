@@ -21,8 +21,8 @@ use crate::feed::{Subscription, WatchFrom};
 use crate::lifecycle::{
     EventSubject, LifecycleEvent, LifecycleKind, Mark, Mono, ReportedState, SubjectId,
 };
-use crate::{Builder, Pleg};
 use crate::simulate::SimulatedRuntime;
+use crate::{Builder, Pleg};
 
 /// The subscriber that is always there.
 pub(super) const MAIN: &str = "main";
@@ -154,7 +154,11 @@ impl Consumers {
             Action::StopReading(name) => self.set_awake(name, false)?,
             Action::ResumeReading(name) => self.set_awake(name, true)?,
             Action::Mark(name) => {
-                let mark = self.pleg()?.mark().await.map_err(|error| error.to_string())?;
+                let mark = self
+                    .pleg()?
+                    .mark()
+                    .await
+                    .map_err(|error| error.to_string())?;
                 self.marks.insert(name.clone(), mark);
             }
             Action::Ask(ask) => self.ask(ask, names).await?,
@@ -296,7 +300,10 @@ impl Consumers {
             }
             None => Arc::default(),
         };
-        let looked_at = self.subscribers.get(name).map_or(0, |before| before.looked_at);
+        let looked_at = self
+            .subscribers
+            .get(name)
+            .map_or(0, |before| before.looked_at);
         let (sender, receiver) = watch::channel(awake);
         let task = tokio::spawn(read(
             subscription,
@@ -408,7 +415,9 @@ impl Notes {
                 let got = format!("{told} had been told");
                 breach("each thing is told once, and in order", got);
             }
-            if let Some(shown) = shown(cache, &event, &subject).filter(|shown| !agrees(*shown, event.kind)) {
+            if let Some(shown) =
+                shown(cache, &event, &subject).filter(|shown| !agrees(*shown, event.kind))
+            {
                 let got = format!("the cache showed {shown}");
                 breach("the cache is written first", got);
             }
@@ -430,7 +439,8 @@ fn shown(cache: &Cache, event: &LifecycleEvent, subject: &SubjectId) -> Option<R
     match subject {
         SubjectId::Sandbox(id) => {
             let mut all = status.sandboxes.iter();
-            all.find(|sandbox| sandbox.id == *id).map(|sandbox| sandbox.state)
+            all.find(|sandbox| sandbox.id == *id)
+                .map(|sandbox| sandbox.state)
         }
         SubjectId::Container(id) => {
             let mut all = status.containers.iter();

@@ -17,7 +17,11 @@ pub(super) fn counted(stats: &Stats) -> BTreeMap<String, u64> {
     group(&mut counts, "refused", &engine.refused);
     group(&mut counts, "contradictions", &engine.contradictions);
     group(&mut counts, "missed", &engine.missed);
-    group(&mut counts, "missedInKnownGaps", &engine.missed_in_known_gaps);
+    group(
+        &mut counts,
+        "missedInKnownGaps",
+        &engine.missed_in_known_gaps,
+    );
     group(&mut counts, "delivered", &engine.delivered);
     let totals = &stats.feed.totals;
     for (name, count) in [

@@ -110,7 +110,9 @@ impl TryFrom<String> for EventLine {
         let reason = words.next_if(|word| *word != "by").map(str::to_owned);
         let source = match (words.next(), words.next()) {
             (None, _) => None,
-            (Some("by"), Some(source @ ("event" | "relist" | "inspect"))) => Some(source.to_owned()),
+            (Some("by"), Some(source @ ("event" | "relist" | "inspect"))) => {
+                Some(source.to_owned())
+            }
             _ => return Err(wrong()),
         };
         if words.next().is_some() || (code.is_some() && kind != "Died") {
@@ -217,7 +219,10 @@ impl<'de> Deserialize<'de> for Delivered {
                 }))
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Delivered, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<Delivered, A::Error> {
                 let map = serde::de::value::MapAccessDeserializer::new(map);
                 Count::deserialize(map).map(Delivered::Number)
             }
@@ -279,7 +284,9 @@ impl<'de> Deserialize<'de> for PodExpect {
             type Value = PodExpect;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("absent, or what the status shows (ips, error, sandboxes, containers …)")
+                f.write_str(
+                    "absent, or what the status shows (ips, error, sandboxes, containers …)",
+                )
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<PodExpect, E> {
@@ -290,7 +297,10 @@ impl<'de> Deserialize<'de> for PodExpect {
                 }
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<PodExpect, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<PodExpect, A::Error> {
                 let map = serde::de::value::MapAccessDeserializer::new(map);
                 PodShows::deserialize(map).map(PodExpect::Shows)
             }
@@ -390,7 +400,10 @@ impl TryFrom<String> for ModeName {
         if MODES.contains(&&*text) {
             Ok(Self(text))
         } else {
-            Err(format!("{text:?} is no mode: expected one of {}", MODES.join(", ")))
+            Err(format!(
+                "{text:?} is no mode: expected one of {}",
+                MODES.join(", ")
+            ))
         }
     }
 }

@@ -187,9 +187,15 @@ impl Scenario {
             now = match (step.value.at, step.value.after) {
                 (Some(at), None) => at.0,
                 (None, Some(after)) => now.saturating_add(after.0),
-                (None, None) => return Err(wrong("this step has no moment: expected at or after".into())),
+                (None, None) => {
+                    return Err(wrong(
+                        "this step has no moment: expected at or after".into(),
+                    ));
+                }
                 (Some(_), Some(_)) => {
-                    return Err(wrong("this step has at and after: expected one of them".into()));
+                    return Err(wrong(
+                        "this step has at and after: expected one of them".into(),
+                    ));
                 }
             };
             if moments.last().is_some_and(|before| *before > now) {
@@ -249,7 +255,10 @@ pub fn scenario_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?.path();
-        if entry.extension().is_some_and(|extension| extension == "yaml") {
+        if entry
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
             files.push(entry);
         }
     }
@@ -262,7 +271,9 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        Scenario::parse(text).expect_err("must be refused").to_string()
+        Scenario::parse(text)
+            .expect_err("must be refused")
+            .to_string()
     }
 
     fn with_step(step: &str) -> String {
@@ -274,12 +285,32 @@ mod tests {
         for (step, place, expected) in [
             ("dont: []", "line 6, column 5: ", "dont"),
             ("do: [explode]", "line 6, column 10: ", "explode"),
-            ("do: [exit: {container: web}]", "line 6, column 28: ", "expected pod/container"),
-            ("expect: {mode: Evening}", "line 6, column 20: ", "expected one of Connecting"),
-            ("expect: {delivered: [Died]}", "line 6, column 26: ", "expected one like Started web"),
-            ("expect: {delivered: nothing}", "line 6, column 25: ", "the word anything"),
+            (
+                "do: [exit: {container: web}]",
+                "line 6, column 28: ",
+                "expected pod/container",
+            ),
+            (
+                "expect: {mode: Evening}",
+                "line 6, column 20: ",
+                "expected one of Connecting",
+            ),
+            (
+                "expect: {delivered: [Died]}",
+                "line 6, column 26: ",
+                "expected one like Started web",
+            ),
+            (
+                "expect: {delivered: nothing}",
+                "line 6, column 25: ",
+                "the word anything",
+            ),
             ("after: 1s", "line 5, column 5: ", "expected one of them"),
-            ("do: [slow: {by: soon}]", "line 6, column 21: ", "is no time"),
+            (
+                "do: [slow: {by: soon}]",
+                "line 6, column 21: ",
+                "is no time",
+            ),
         ] {
             let refusal = refusal(&with_step(step));
             assert!(refusal.starts_with(place), "{step}: {refusal}");
@@ -298,7 +329,8 @@ mod tests {
 
     #[test]
     fn steps_are_in_order() {
-        let text = "version: 1\nname: n\nstory: s\nsteps:\n  - at: 2s\n  - after: 500ms\n  - at: 2.4s\n";
+        let text =
+            "version: 1\nname: n\nstory: s\nsteps:\n  - at: 2s\n  - after: 500ms\n  - at: 2.4s\n";
         assert!(refusal(text).contains("before the one above it"));
         let text = text.replace("2.4s", "2.5s");
         let moments = Scenario::parse(&text).unwrap().moments().unwrap();
@@ -306,8 +338,33 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_is_that_of_the_types() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/scenario.schema.json");
+        let schema = schemars::schema_for!(Scenario);
+        let written = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        if kept != written {
+            let new = path.with_extension("json.new");
+            fs::write(&new, written).unwrap();
+            panic!(
+                "{} is not that of the types; see {}",
+                path.display(),
+                new.display()
+            );
+        }
+    }
+
+    #[test]
     fn no_text_makes_the_parser_panic() {
-        for text in ["", "{", "a: &x [*x]", "- 1", "version: -1", "\u{feff}", "version: {}"] {
+        for text in [
+            "",
+            "{",
+            "a: &x [*x]",
+            "- 1",
+            "version: -1",
+            "\u{feff}",
+            "version: {}",
+        ] {
             assert!(Scenario::parse(text).is_err(), "{text:?}");
         }
     }

@@ -29,9 +29,7 @@ pub use action::*;
 pub use expect::*;
 pub use file::{LoadError, Problem, Scenario, Settings, Step, VERSION, scenario_files};
 pub use names::Names;
-pub use stage::{Stage, simulated};
 pub use player::{Failure, Played, play};
+pub use stage::{Stage, simulated};
 pub use trace::{ListingChange, Trace, TraceEntry, TracedInput};
-pub use values::{
-    At, ClockStep, ContainerName, Count, PodName, SandboxName, SubjectName, Time,
-};
+pub use values::{At, ClockStep, ContainerName, Count, PodName, SandboxName, SubjectName, Time};

@@ -109,8 +109,13 @@ impl Names {
 
     pub(super) fn sandbox(&self, name: &SandboxName) -> Result<SandboxId, String> {
         let sandboxes = &self.entry(&name.pod)?.sandboxes;
-        pick(sandboxes, name.number)
-            .ok_or_else(|| format!("there is no sandbox {name} yet: {} has had {}", name.pod, sandboxes.len()))
+        pick(sandboxes, name.number).ok_or_else(|| {
+            format!(
+                "there is no sandbox {name} yet: {} has had {}",
+                name.pod,
+                sandboxes.len()
+            )
+        })
     }
 
     pub(super) fn container(&self, name: &ContainerName) -> Result<ContainerId, String> {
@@ -126,7 +131,10 @@ impl Names {
                 } else {
                     known.join(", ")
                 };
-                format!("there is no container {name} yet: {} has had {known}", name.pod)
+                format!(
+                    "there is no container {name} yet: {} has had {known}",
+                    name.pod
+                )
             })
     }
 
@@ -148,10 +156,13 @@ impl Names {
             };
         };
         let mut name = place.pod.0.clone();
-        let siblings = self.pods.get(&place.pod).map_or(0, |entry| match &place.container {
-            None => entry.sandboxes.len(),
-            Some(container) => entry.containers.get(container).map_or(0, Vec::len),
-        });
+        let siblings = self
+            .pods
+            .get(&place.pod)
+            .map_or(0, |entry| match &place.container {
+                None => entry.sandboxes.len(),
+                Some(container) => entry.containers.get(container).map_or(0, Vec::len),
+            });
         if let Some(container) = &place.container {
             name.push('/');
             name.push_str(container);

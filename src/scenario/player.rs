@@ -118,12 +118,8 @@ impl Player {
         let clock = Clock::starting_at(BEGINNING);
         let stage = Stage::new(&scenario.runtime, &clock);
         let recorder = TraceRecorder::default();
-        let consumers = Consumers::new(
-            scenario.settings,
-            &clock,
-            stage.runtime(),
-            recorder.clone(),
-        );
+        let consumers =
+            Consumers::new(scenario.settings, &clock, stage.runtime(), recorder.clone());
         Self {
             // The clock's own origin: nothing has passed since.
             origin: clock.instant(Mono(0)),

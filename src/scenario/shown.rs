@@ -22,16 +22,13 @@ pub(super) fn pod_differs(
     let whole = |status: &PodStatus| pod_status(status, names);
     match (expected, status) {
         (PodExpect::Absent, None) => None,
-        (PodExpect::Absent, Some(status)) => {
-            Some((String::new(), "absent".into(), whole(status)))
-        }
+        (PodExpect::Absent, Some(status)) => Some((String::new(), "absent".into(), whole(status))),
         (PodExpect::Shows(_), None) => Some((String::new(), "present".into(), "absent".into())),
         (PodExpect::Shows(shows), Some(status)) => {
             let own = PodName(names.of_pod(&status.pod.uid));
             let pod = pod.unwrap_or(&own);
-            shows_differ(shows, status, pod, names).unwrap_or_else(|why| {
-                Some((String::new(), "what can be found".into(), why))
-            })
+            shows_differ(shows, status, pod, names)
+                .unwrap_or_else(|why| Some((String::new(), "what can be found".into(), why)))
         }
     }
 }
@@ -43,15 +40,29 @@ fn shows_differ(
     names: &Names,
 ) -> Result<Option<Difference>, String> {
     if let Some(ips) = &shows.ips
-        && !status.ips.iter().map(|ip| &**ip).eq(ips.iter().map(String::as_str))
+        && !status
+            .ips
+            .iter()
+            .map(|ip| &**ip)
+            .eq(ips.iter().map(String::as_str))
     {
         let got = status.ips.join(" ");
-        return Ok(Some((" ips".into(), format!("[{}]", ips.join(" ")), format!("[{got}]"))));
+        return Ok(Some((
+            " ips".into(),
+            format!("[{}]", ips.join(" ")),
+            format!("[{got}]"),
+        )));
     }
     if let Some(error) = &shows.error {
         let got = status.error.as_deref().unwrap_or_default();
         if error.is_empty() != got.is_empty() || !got.contains(&**error) {
-            let or_none = |text: &str| if text.is_empty() { "none".into() } else { text.to_owned() };
+            let or_none = |text: &str| {
+                if text.is_empty() {
+                    "none".into()
+                } else {
+                    text.to_owned()
+                }
+            };
             return Ok(Some((" error".into(), or_none(error), or_none(got))));
         }
     }
@@ -65,7 +76,11 @@ fn shows_differ(
             SandboxState::Absent => "absent",
         };
         if got != wanted {
-            return Ok(Some((format!(" sandbox {name}"), wanted.into(), got.into())));
+            return Ok(Some((
+                format!(" sandbox {name}"),
+                wanted.into(),
+                got.into(),
+            )));
         }
     }
     if let Some(name) = &shows.newest_sandbox {
@@ -78,10 +93,17 @@ fn shows_differ(
     }
     for (name, expected) in &shows.containers {
         let id = names.container(&in_pod(pod, name)?)?;
-        let found = status.containers.iter().find(|container| container.id == id);
+        let found = status
+            .containers
+            .iter()
+            .find(|container| container.id == id);
         if !is_shown(expected, found) {
             let got = found.map_or_else(|| "absent".into(), container_in_words);
-            return Ok(Some((format!(" container {name}"), expected.to_string(), got)));
+            return Ok(Some((
+                format!(" container {name}"),
+                expected.to_string(),
+                got,
+            )));
         }
     }
     for (name, expected) in &shows.newest {
@@ -104,8 +126,13 @@ fn is_shown(expected: &ContainerState, found: Option<&PodContainer>) -> bool {
         return expected.state == "absent";
     };
     word(found.state) == expected.state
-        && expected.code.is_none_or(|code| found.exit_code == Some(code))
-        && expected.reason.as_ref().is_none_or(|reason| *found.reason == **reason)
+        && expected
+            .code
+            .is_none_or(|code| found.exit_code == Some(code))
+        && expected
+            .reason
+            .as_ref()
+            .is_none_or(|reason| *found.reason == **reason)
 }
 
 fn container_in_words(container: &PodContainer) -> String {
@@ -152,8 +179,16 @@ fn truth<'a>(world: &'a World, uid: &PodUid) -> Vec<(&'a str, String)> {
         .sandboxes()
         .filter(|sandbox| sandbox.pod.uid == *uid)
         .map(|sandbox| {
-            let ready = if sandbox.ready { ReportedState::Running } else { ReportedState::Exited };
-            let ips = if sandbox.ready { sandbox.ips.join(" ") } else { String::new() };
+            let ready = if sandbox.ready {
+                ReportedState::Running
+            } else {
+                ReportedState::Exited
+            };
+            let ips = if sandbox.ready {
+                sandbox.ips.join(" ")
+            } else {
+                String::new()
+            };
             (sandbox.id.as_str(), in_words(ready, &ips))
         })
         .collect();
@@ -185,7 +220,11 @@ fn shown(status: &PodStatus) -> Vec<(&str, String)> {
 
 fn shown_sandbox(sandbox: &PodSandbox) -> (&str, String) {
     let ready = sandbox.state == ReportedState::Running;
-    let ips = if ready { sandbox.ips.join(" ") } else { String::new() };
+    let ips = if ready {
+        sandbox.ips.join(" ")
+    } else {
+        String::new()
+    };
     (sandbox.id.as_str(), in_words(sandbox.state, &ips))
 }
 

@@ -152,7 +152,8 @@ impl Stage {
     /// A container of the pod exits with 1, is removed and replaced: one turn of the churn.
     pub(super) fn replace_container(&mut self, pod: &PodName, turn: u64) -> Result<(), String> {
         let containers = self.names.containers_of(pod);
-        let Some(name) = containers.get(usize::try_from(turn).unwrap_or(0) % containers.len().max(1))
+        let Some(name) =
+            containers.get(usize::try_from(turn).unwrap_or(0) % containers.len().max(1))
         else {
             return Err(format!("{pod} has no container to replace"));
         };
@@ -250,7 +251,10 @@ impl Stage {
 
     fn remove_pod(&mut self, pod: &PodName) -> Result<(), String> {
         for sandbox in self.names.sandboxes_of(pod)? {
-            if self.runtime.world(|world| world.sandbox(sandbox.as_str()).is_some()) {
+            if self
+                .runtime
+                .world(|world| world.sandbox(sandbox.as_str()).is_some())
+            {
                 refused(self.runtime.remove_sandbox(&sandbox))?;
             }
         }

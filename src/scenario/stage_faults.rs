@@ -2,9 +2,7 @@
 
 use tonic::Code as GrpcCode;
 
-use super::action::{
-    Action, Calls, Code, Emit, MessageType, Messages, SandboxShown, ShownState,
-};
+use super::action::{Action, Calls, Code, Emit, MessageType, Messages, SandboxShown, ShownState};
 use super::names::Names;
 use super::stage::rpc;
 use super::values::{ContainerName, SandboxName, SubjectName};
@@ -246,7 +244,9 @@ fn shown_container(
         .iter()
         .find(|container| container.id == id.as_str())
         .cloned()
-        .ok_or_else(|| format!("{name} is not in the sandbox of this message: it cannot be shown"))?;
+        .ok_or_else(|| {
+            format!("{name} is not in the sandbox of this message: it cannot be shown")
+        })?;
     match state {
         ShownState::AsItIs | ShownState::Twice => {}
         ShownState::Created => {
@@ -273,7 +273,10 @@ fn shown_container(
 }
 
 fn bytes(hex: &str) -> Result<Vec<u8>, String> {
-    let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let digits: Vec<u8> = hex
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
     let wrong = || format!("{hex:?} are no bytes in hexadecimal: expected two digits for each");
     if digits.len() % 2 != 0 {
         return Err(wrong());

@@ -29,7 +29,13 @@ impl TraceEntry {
     pub fn is_routine(&self) -> bool {
         let input = matches!(
             self.input,
-            TracedInput::Input(Input::Wake | Input::Answered { answer: Answer::Version(Ok(_)), .. })
+            TracedInput::Input(
+                Input::Wake
+                    | Input::Answered {
+                        answer: Answer::Version(Ok(_)),
+                        ..
+                    }
+            )
         );
         input
             && self.outputs.iter().all(|output| {
@@ -96,7 +102,11 @@ fn write_input(input: &Input, names: &Names, text: &mut String) {
             StreamEnd::Unimplemented => write!(text, "stream {} ended: Unimplemented", session.0),
             StreamEnd::Clean => write!(text, "stream {} ended without an error", session.0),
             StreamEnd::Broken(failure) => {
-                write!(text, "stream {} broke: {:?}: {failure}", session.0, failure.kind)
+                write!(
+                    text,
+                    "stream {} broke: {:?}: {failure}",
+                    session.0, failure.kind
+                )
             }
         },
         Input::Read {
@@ -126,8 +136,12 @@ fn write_input(input: &Input, names: &Names, text: &mut String) {
 
 fn write_answer(answer: &Answer, names: &Names, text: &mut String) {
     let _ = match answer {
-        Answer::Version(Ok(version)) => write!(text, "version: {} {}", version.name, version.version),
-        Answer::Version(Err(failure)) => write!(text, "version failed: {:?}: {failure}", failure.kind),
+        Answer::Version(Ok(version)) => {
+            write!(text, "version: {} {}", version.name, version.version)
+        }
+        Answer::Version(Err(failure)) => {
+            write!(text, "version failed: {:?}: {failure}", failure.kind)
+        }
         Answer::Listed(Err(failure)) => write!(text, "list failed: {:?}: {failure}", failure.kind),
         Answer::Listed(Ok(list)) => {
             text.push_str("list: ");
@@ -157,7 +171,12 @@ fn write_change(change: &ListingChange, names: &Names, text: &mut String) {
         .gone_sandboxes
         .iter()
         .map(|id| names.of(id.as_str()))
-        .chain(change.gone_containers.iter().map(|id| names.of(id.as_str())))
+        .chain(
+            change
+                .gone_containers
+                .iter()
+                .map(|id| names.of(id.as_str())),
+        )
         .collect();
     if !gone.is_empty() {
         let _ = write!(text, "; gone: {}", gone.join(", "));
@@ -165,11 +184,13 @@ fn write_change(change: &ListingChange, names: &Names, text: &mut String) {
 }
 
 fn write_list(list: &NodeList, names: &Names, text: &mut String) {
-    let sandboxes = list
-        .sandboxes
-        .items
-        .iter()
-        .map(|item| format!("{} {}", names.of(item.id.as_str()), sandbox_word(item.state)));
+    let sandboxes = list.sandboxes.items.iter().map(|item| {
+        format!(
+            "{} {}",
+            names.of(item.id.as_str()),
+            sandbox_word(item.state)
+        )
+    });
     let containers = list
         .containers
         .items
@@ -187,14 +208,20 @@ fn write_list(list: &NodeList, names: &Names, text: &mut String) {
 }
 
 fn write_inspection(inspection: &Inspection, names: &Names, text: &mut String) {
-    let sandboxes = inspection.sandboxes.iter().map(|(id, status)| match status {
-        Ok(status) => sandbox_status(status, names),
-        Err(failure) => format!("{} failed: {:?}", names.of(id.as_str()), failure.kind),
-    });
-    let containers = inspection.containers.iter().map(|(id, status)| match status {
-        Ok(status) => container_status(status, names),
-        Err(failure) => format!("{} failed: {:?}", names.of(id.as_str()), failure.kind),
-    });
+    let sandboxes = inspection
+        .sandboxes
+        .iter()
+        .map(|(id, status)| match status {
+            Ok(status) => sandbox_status(status, names),
+            Err(failure) => format!("{} failed: {:?}", names.of(id.as_str()), failure.kind),
+        });
+    let containers = inspection
+        .containers
+        .iter()
+        .map(|(id, status)| match status {
+            Ok(status) => container_status(status, names),
+            Err(failure) => format!("{} failed: {:?}", names.of(id.as_str()), failure.kind),
+        });
     let all: Vec<_> = sandboxes.chain(containers).collect();
     text.push_str(&all.join(", "));
 }
@@ -207,13 +234,28 @@ fn write_message(event: &RuntimeEvent, names: &Names, text: &mut String) {
         EventKind::Deleted => "DELETED".to_owned(),
         EventKind::Other(number) => format!("type {number}"),
     };
-    let _ = write!(text, "{kind} {} (stamp {})", names.of(&event.id), event.stamp);
+    let _ = write!(
+        text,
+        "{kind} {} (stamp {})",
+        names.of(&event.id),
+        event.stamp
+    );
     let shown: Vec<_> = event
         .sandbox
         .iter()
         .map(|status| sandbox_status(status, names))
-        .chain(event.containers.iter().map(|status| container_status(status, names)))
-        .chain(event.refused.iter().map(|refusal| format!("refused: {refusal:?}")))
+        .chain(
+            event
+                .containers
+                .iter()
+                .map(|status| container_status(status, names)),
+        )
+        .chain(
+            event
+                .refused
+                .iter()
+                .map(|refusal| format!("refused: {refusal:?}")),
+        )
         .collect();
     if shown.is_empty() {
         text.push_str(" shows nothing");
@@ -223,7 +265,11 @@ fn write_message(event: &RuntimeEvent, names: &Names, text: &mut String) {
 }
 
 fn sandbox_status(status: &SandboxStatus, names: &Names) -> String {
-    let mut words = format!("{} {}", names.of(status.id.as_str()), sandbox_word(status.state));
+    let mut words = format!(
+        "{} {}",
+        names.of(status.id.as_str()),
+        sandbox_word(status.state)
+    );
     if !status.ips.is_empty() {
         let _ = write!(words, " [{}]", status.ips.join(" "));
     }
@@ -288,7 +334,11 @@ fn write_output(output: &Output, names: &Names, text: &mut String) {
             }
         }
         Output::ModeChanged(change) => {
-            write!(text, "mode {} -> {}: {}", change.from, change.to, change.cause)
+            write!(
+                text,
+                "mode {} -> {}: {}",
+                change.from, change.to, change.cause
+            )
         }
         Output::Note(note) => {
             text.push_str("note ");
@@ -314,7 +364,10 @@ fn write_note(note: &Note, names: &Names, text: &mut String) {
         }
         Note::SteppedBack { id } => write!(text, "stepped back: {}", names.of(id)),
         Note::CallFailed { call, uid, failure } => {
-            let uid = uid.as_ref().map(|uid| names.of_pod(uid)).unwrap_or_default();
+            let uid = uid
+                .as_ref()
+                .map(|uid| names.of_pod(uid))
+                .unwrap_or_default();
             write!(text, "call failed: {call:?} {uid}: {failure}")
         }
         Note::RuntimeChanged { to } => write!(text, "the runtime is now {to}"),
@@ -335,7 +388,11 @@ pub(super) fn pod_status(status: &PodStatus, names: &Names) -> String {
         ));
     }
     for container in &status.containers {
-        let mut words = format!("{} {}", names.of(container.id.as_str()), word(container.state));
+        let mut words = format!(
+            "{} {}",
+            names.of(container.id.as_str()),
+            word(container.state)
+        );
         if let Some(code) = container.exit_code {
             let _ = write!(words, " {code} {}", container.reason);
         }

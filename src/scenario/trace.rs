@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-pub use super::listing::ListingChange;
 use super::listing::LastListing;
+pub use super::listing::ListingChange;
+use crate::Tapped;
 use crate::engine::{Answer, Input, Output, Question, RequestId};
 use crate::lifecycle::Now;
-use crate::Tapped;
 
 /// One input and what followed from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -339,7 +339,8 @@ impl<'de> Deserialize<'de> for Count {
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Count, A::Error> {
-                let bounds = Bounds::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+                let bounds =
+                    Bounds::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
                 Ok(Count {
                     least: bounds.at_least.unwrap_or(0),
                     most: bounds.at_most.unwrap_or(u64::MAX),
@@ -354,7 +355,9 @@ impl<'de> Deserialize<'de> for Count {
 mod schema {
     //! How these values look in the JSON Schema.
 
-    use super::{At, Bounds, ContainerName, Count, PodName, SandboxName, ClockStep, SubjectName, Time};
+    use super::{
+        At, Bounds, ClockStep, ContainerName, Count, PodName, SandboxName, SubjectName, Time,
+    };
     use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
     use std::borrow::Cow;
 
@@ -383,7 +386,12 @@ mod schema {
         "A step of the clock: -40s, 10m",
         r"^[+-]?(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$".into()
     );
-    text!(PodName, "Pod", "A pod's name in the scenario", format!("^{NAME}$"));
+    text!(
+        PodName,
+        "Pod",
+        "A pod's name in the scenario",
+        format!("^{NAME}$")
+    );
     text!(
         SandboxName,
         "Sandbox",
@@ -446,9 +454,24 @@ mod tests {
             ("1h30m", 5_400_000),
             ("10.200s", 10_200),
         ] {
-            assert_eq!(parse_time(text), Some(Duration::from_millis(millis)), "{text}");
+            assert_eq!(
+                parse_time(text),
+                Some(Duration::from_millis(millis)),
+                "{text}"
+            );
         }
-        for text in ["", "s", "5", "1.5ms", "-1s", "1d", "1 s", "1..5s", ".s", "99999999999999999h"] {
+        for text in [
+            "",
+            "s",
+            "5",
+            "1.5ms",
+            "-1s",
+            "1d",
+            "1 s",
+            "1..5s",
+            ".s",
+            "99999999999999999h",
+        ] {
             assert_eq!(parse_time(text), None, "{text}");
         }
     }
