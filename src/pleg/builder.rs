@@ -1,5 +1,6 @@
 //! The builder: the kubelet's settings under the kubelet's names, checked before anything runs.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::handle::Pleg;
 use crate::backoff::reconnect_delays;
 use crate::cache::cache;
 use crate::clock::Clock;
-use crate::cri::{CallLimits, Endpoint, ReaderLimits, ReaderPlace, StreamSource};
+use crate::cri::{CallLimits, Endpoint, ReaderLimits, ReaderPlace, StreamSource, Tap};
 use crate::engine::{Engine, Mode, Settings};
 use crate::feed::{DEFAULT_CAPACITY, feed};
 
@@ -59,7 +60,7 @@ pub enum BuildError {
 }
 
 /// Sets up a [`Pleg`] and its [`Driver`]. Durations and sizes default to the kubelet's.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct Builder {
     source: Option<StreamSource>,
@@ -70,6 +71,7 @@ pub struct Builder {
     stream_inbox_bytes: usize,
     seed: Option<u64>,
     clock: Option<Clock>,
+    tap: Option<Arc<dyn Tap>>,
 }
 
 impl Default for Builder {
@@ -86,6 +88,7 @@ impl Default for Builder {
             stream_inbox_bytes: ReaderLimits::default().inbox_size,
             seed: None,
             clock: None,
+            tap: None,
         }
     }
 }
@@ -191,6 +194,12 @@ impl Builder {
         self
     }
 
+    /// Who sees what passes between the engine and the runtime; nobody by default. A recorder is one.
+    pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+
     /// Builds the handle and the driver. Nothing happens until the driver runs.
     ///
     /// # Errors
@@ -246,6 +255,7 @@ impl Builder {
                 inbox_size: self.stream_inbox_bytes,
             },
             commands: received,
+            tap: self.tap,
         };
         let outlets = Outlets {
             cache: cache_writer,
@@ -299,6 +309,16 @@ impl Builder {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("source", &self.source)
+            .field("settings", &self.settings)
+            .field("is_tapped", &self.tap.is_some())
+            .finish_non_exhaustive()
     }
 }
 
