@@ -35,6 +35,11 @@ impl<W: Write> Compressor<W> {
         }
     }
 
+    #[cfg(all(test, feature = "simulate"))]
+    pub(super) fn into_inner(self) -> W {
+        self.out
+    }
+
     fn end_frame(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());

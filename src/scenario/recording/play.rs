@@ -220,6 +220,10 @@ impl<'t> Player<'t> {
 
     fn enter(&mut self, entry: Entry) {
         let Entry { at, record } = entry;
+        if !self.is_expected(&record) {
+            // Where it left the step is where it stands, not where the recording goes on.
+            self.leave_step();
+        }
         if !self.in_step {
             self.run_until(at.mono);
         }
@@ -241,26 +245,22 @@ impl<'t> Player<'t> {
         match record {
             Record::Taken(input) => self.taken(input),
             Record::Asked { request, question } => {
-                self.showed(Wish::Ask(request, question.clone()));
                 if !self.in_step {
                     self.bind(request, &question);
                 }
                 self.recorded.insert(request, (question, at.mono));
             }
             Record::StreamOpened { session } => {
-                self.showed(Wish::Open(session));
                 self.known.set_stream(StreamState::Open(session));
                 self.refusal = None;
             }
-            Record::StreamClosed { session } => self.showed(Wish::Close(session)),
             Record::Marked => {
                 self.engine.mark(self.now);
             }
             Record::Gap { dropped } => {
                 self.deviations.missing += dropped;
-                self.leave_step();
             }
-            Record::Known(_) => {}
+            Record::StreamClosed { .. } | Record::Known(_) => {}
         }
     }
 
@@ -272,18 +272,19 @@ impl<'t> Player<'t> {
         }
     }
 
-    /// The recording shows what the recorded engine wanted.
-    fn showed(&mut self, wish: Wish) {
-        if self.in_step && self.wishes.pop_front() != Some(wish) {
-            self.leave_step();
-        }
+    /// Whether the recorded engine went on as this one did: it wanted the same, and nothing is missing.
+    fn is_expected(&mut self, record: &Record) -> bool {
+        let wish = match record {
+            Record::Asked { request, question } => Wish::Ask(*request, question.clone()),
+            Record::StreamOpened { session } => Wish::Open(*session),
+            Record::StreamClosed { session } => Wish::Close(*session),
+            Record::Taken(_) | Record::Marked => return self.wishes.is_empty(),
+            Record::Gap { .. } | Record::Known(_) => return false,
+        };
+        self.wishes.pop_front() == Some(wish)
     }
 
     fn taken(&mut self, input: Input) {
-        if self.in_step && !self.wishes.is_empty() {
-            // The engine wanted something that the recorded one did not.
-            self.leave_step();
-        }
         self.learn(&input);
         self.started |= input == Input::Start;
         if self.in_step {
