@@ -12,7 +12,7 @@ pub mod engine;
 pub mod feed;
 pub mod lifecycle;
 pub mod pleg;
-#[cfg(feature = "recording")]
+#[cfg(feature = "scenarios")]
 pub mod scenario;
 #[cfg(feature = "simulate")]
 pub mod simulate;

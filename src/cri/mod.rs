@@ -16,7 +16,7 @@ pub use endpoint::{Endpoint, EndpointError, EndpointProblem};
 pub use error::{CallError, DecodeError, ListStreaming, SizeLimit};
 pub use inbox::{Inbox, ReaderCounts, StreamItem};
 pub use reader::{ReaderLimits, ReaderPlace, StartError, StreamReader, StreamSource};
-pub use tap::{Passed, Tap};
+pub use tap::{Tap, Tapped};
 
 #[cfg(all(test, feature = "simulate"))]
 mod tests;

@@ -1,6 +1,5 @@
 //! The builder: the kubelet's settings under the kubelet's names, checked before anything runs.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use super::handle::Pleg;
 use crate::backoff::reconnect_delays;
 use crate::cache::cache;
 use crate::clock::Clock;
-use crate::cri::{CallLimits, Endpoint, ReaderLimits, ReaderPlace, StreamSource, Tap};
+use crate::cri::{CallLimits, Endpoint, ReaderLimits, ReaderPlace, StreamSource, Tap, Tapped};
 use crate::engine::{Engine, Mode, Settings};
 use crate::feed::{DEFAULT_CAPACITY, feed};
 
@@ -60,7 +59,7 @@ pub enum BuildError {
 }
 
 /// Sets up a [`Pleg`] and its [`Driver`]. Durations and sizes default to the kubelet's.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
     source: Option<StreamSource>,
@@ -71,7 +70,7 @@ pub struct Builder {
     stream_inbox_bytes: usize,
     seed: Option<u64>,
     clock: Option<Clock>,
-    tap: Option<Arc<dyn Tap>>,
+    tap: Option<Tap>,
 }
 
 impl Default for Builder {
@@ -194,9 +193,10 @@ impl Builder {
         self
     }
 
-    /// Who sees what passes between the engine and the runtime; nobody by default. A recorder is one.
-    pub fn tap(mut self, tap: Arc<dyn Tap>) -> Self {
-        self.tap = Some(tap);
+    /// Shows `tap` everything that goes into the engine and comes out of it, in order: for traces,
+    /// recordings and debugging. It runs on the driver's task and must not wait.
+    pub fn tap(mut self, tap: impl Fn(Tapped<'_>) + Send + Sync + 'static) -> Self {
+        self.tap = Some(Tap::new(tap));
         self
     }
 
@@ -207,13 +207,14 @@ impl Builder {
     /// If no runtime was named or the settings contradict each other.
     pub fn build(mut self) -> Result<(Pleg, Driver), BuildError> {
         self.check()?;
-        let clock = self.clock.unwrap_or_else(Clock::system);
+        let clock = self.clock.take().unwrap_or_else(Clock::system);
         self.settings.seed = self
             .seed
             .unwrap_or_else(|| clock.now().wall.0.unsigned_abs());
         let engine = Engine::new(self.settings.clone());
-        let (pleg, inlets, outlets) = self.join(clock, engine.mode())?;
-        Ok((pleg, Driver::new(engine, clock, inlets, outlets)))
+        let tap = self.tap.take();
+        let (pleg, inlets, outlets) = self.join(clock.clone(), engine.mode())?;
+        Ok((pleg, Driver::new(engine, tap, clock, inlets, outlets)))
     }
 
     /// Makes everything around the engine.
@@ -255,7 +256,6 @@ impl Builder {
                 inbox_size: self.stream_inbox_bytes,
             },
             commands: received,
-            tap: self.tap,
         };
         let outlets = Outlets {
             cache: cache_writer,
@@ -309,16 +309,6 @@ impl Builder {
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("source", &self.source)
-            .field("settings", &self.settings)
-            .field("is_tapped", &self.tap.is_some())
-            .finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,6 @@
 //! delivered, and a reader's answer comes after both.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -23,11 +22,12 @@ use tracing::info;
 use super::command::Command;
 use super::handle::Stats;
 use super::notes::NoteLog;
+use super::tap::Traced;
 use crate::cache::CacheWriter;
 use crate::clock::Clock;
 use crate::cri::{
-    CallLimits, CriClient, Inbox, Passed, ReaderLimits, ReaderPlace, StartError, StreamItem,
-    StreamReader, StreamSource, Tap,
+    CallLimits, CriClient, Inbox, ReaderLimits, ReaderPlace, StartError, StreamItem, StreamReader,
+    StreamSource, Tap,
 };
 use crate::engine::{
     Answer, Counters, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId,
@@ -39,24 +39,14 @@ use crate::lifecycle::{LifecycleEvent, Mark, Mono, Now};
 /// How many commands one turn takes.
 const COMMANDS: usize = 64;
 
-/// Where inputs come from, and who watches them come.
+/// Where inputs come from.
+#[derive(Debug)]
 pub(super) struct Inlets {
     pub(super) source: StreamSource,
     pub(super) place: ReaderPlace,
     pub(super) calls: CallLimits,
     pub(super) reader: ReaderLimits,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
-    pub(super) tap: Option<Arc<dyn Tap>>,
-}
-
-impl fmt::Debug for Inlets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inlets")
-            .field("source", &self.source)
-            .field("place", &self.place)
-            .field("is_tapped", &self.tap.is_some())
-            .finish_non_exhaustive()
-    }
 }
 
 /// Where outputs go.
@@ -74,15 +64,23 @@ pub(super) struct Outlets {
 #[derive(Debug)]
 pub struct Driver {
     engine: Engine,
+    tap: Option<Tap>,
     clock: Clock,
     inlets: Inlets,
     outlets: Outlets,
 }
 
 impl Driver {
-    pub(super) fn new(engine: Engine, clock: Clock, inlets: Inlets, outlets: Outlets) -> Self {
+    pub(super) fn new(
+        engine: Engine,
+        tap: Option<Tap>,
+        clock: Clock,
+        inlets: Inlets,
+        outlets: Outlets,
+    ) -> Self {
         Self {
             engine,
+            tap,
             clock,
             inlets,
             outlets,
@@ -98,11 +96,20 @@ impl Driver {
     ///
     /// If the event stream's reader cannot be started.
     pub async fn run(self) -> Result<(), StartError> {
-        if let Some(tap) = &self.inlets.tap {
-            let settings = self.engine.settings();
-            tap.passed(self.clock.now(), Passed::Begun { settings });
+        let Self {
+            engine,
+            tap,
+            clock,
+            inlets,
+            outlets,
+        } = self;
+        match tap {
+            None => run(engine, clock, inlets, outlets).await,
+            Some(tap) => {
+                let traced = Traced::begin(engine, tap, clock.now());
+                run(traced, clock, inlets, outlets).await
+            }
         }
-        run(self.engine, self.clock, self.inlets, self.outlets).await
     }
 }
 
@@ -160,7 +167,6 @@ pub(super) async fn run(
         calls,
         reader: limits,
         commands,
-        tap,
     } = inlets;
     let client = match &source {
         StreamSource::Endpoint(endpoint) => CriClient::for_endpoint(endpoint, calls),
@@ -179,7 +185,6 @@ pub(super) async fn run(
         },
         client,
         reader,
-        tap,
         outlets,
         untold: Vec::new(),
         readers: BTreeMap::new(),
@@ -216,7 +221,6 @@ struct Turning<M> {
     sources: Sources,
     client: CriClient,
     reader: StreamReader,
-    tap: Option<Arc<dyn Tap>>,
     outlets: Outlets,
     /// Events that the feed has not been told yet.
     untold: Vec<Arc<LifecycleEvent>>,
@@ -227,11 +231,9 @@ struct Turning<M> {
 impl<M: Machine> Turning<M> {
     /// Gives the engine one input and carries out what it wants.
     fn take(&mut self, input: Input) {
-        let now = self.clock.now();
-        self.tapped(now, Passed::Taken(&input));
-        self.machine.handle(now, input);
+        self.machine.handle(self.clock.now(), input);
         while let Some(output) = self.machine.poll_output() {
-            self.carry_out(now, output);
+            self.carry_out(output);
         }
         self.tell();
         let mode = self.machine.mode();
@@ -242,32 +244,14 @@ impl<M: Machine> Turning<M> {
         });
     }
 
-    fn tapped(&self, at: Now, what: Passed<'_>) {
-        if let Some(tap) = &self.tap {
-            tap.passed(at, what);
-        }
-    }
-
-    /// Does what the engine wants since it took its last input, at `now`.
-    fn carry_out(&mut self, now: Now, output: Output) {
+    fn carry_out(&mut self, output: Output) {
         match output {
             Output::Ask { request, question } => {
-                let going_out = Passed::Asked {
-                    request,
-                    question: &question,
-                };
-                self.tapped(now, going_out);
                 let asked = ask(self.client.clone(), request, question);
                 self.sources.answers.push(asked);
             }
-            Output::OpenStream { session } => {
-                self.tapped(now, Passed::StreamOpened { session });
-                self.reader.open(session);
-            }
-            Output::CloseStream { session } => {
-                self.tapped(now, Passed::StreamClosed { session });
-                self.reader.close(session);
-            }
+            Output::OpenStream { session } => self.reader.open(session),
+            Output::CloseStream { session } => self.reader.close(session),
             Output::Publish {
                 uid,
                 revision,
@@ -310,9 +294,7 @@ impl<M: Machine> Turning<M> {
     fn obey(&mut self, command: Command) -> std::ops::ControlFlow<()> {
         match command {
             Command::Mark(reply) => {
-                let now = self.clock.now();
-                self.tapped(now, Passed::Marked);
-                let mark = self.machine.mark(now);
+                let mark = self.machine.mark(self.clock.now());
                 let _ = reply.send(mark);
             }
             // Given up before it was taken.

@@ -11,9 +11,11 @@ mod command;
 mod driver;
 mod handle;
 mod notes;
+mod tap;
 #[cfg(test)]
 mod tests;
 
+pub use crate::cri::Tapped;
 pub use builder::{BuildError, Builder};
 pub use driver::Driver;
 pub use handle::{Pleg, Stats, Stopped};

@@ -35,7 +35,7 @@ impl<W: Write> Compressor<W> {
         }
     }
 
-    #[cfg(all(test, feature = "simulate"))]
+    #[cfg(test)]
     pub(super) fn into_inner(self) -> W {
         self.out
     }

@@ -132,8 +132,8 @@ impl Flight {
         self.write_to(&mut *out)
     }
 
-    /// Starts to keep the last minutes. The tap is for
-    /// [`Builder::tap`](crate::pleg::Builder::tap).
+    /// Starts to keep the last minutes. [`Builder::tap`](crate::pleg::Builder::tap) wants
+    /// `move |tapped| tap.see(tapped)`.
     ///
     /// # Errors
     ///

@@ -15,6 +15,7 @@
 //! A file is JSON Lines, a header first; `.zst` is the same, compressed. [`play`] plays one.
 
 mod compress;
+mod deliveries;
 mod encode;
 mod error;
 mod flight;
@@ -24,18 +25,17 @@ mod lists;
 mod play;
 mod queue;
 mod read;
-mod trace;
 mod write;
 
-#[cfg(all(test, feature = "simulate"))]
+#[cfg(test)]
 mod tests;
 
+pub use deliveries::{Deliveries, DeliveriesError, Difference};
 pub use error::{Problem, ReadError};
 pub use flight::{Flight, FlightLimits, FlightRecorder};
 pub use format::{Entry, Header, Record, VERSION};
 pub use known::Known;
-pub use play::{Fidelity, Replayed, Told, play};
+pub use play::{Deviations, Fidelity, Replayed, play};
 pub use queue::{Keeper, QueueLimits, Recorder, RecordingTap};
 pub use read::{Reader, open};
-pub use trace::{Difference, Trace, TraceError};
 pub use write::{FileRecorder, Recorded, Writer};

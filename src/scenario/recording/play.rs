@@ -15,18 +15,18 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::BufRead;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::ReadError;
 use super::format::{Entry, Header, Record};
 use super::known::{Known, StreamState};
 use super::read::Reader;
+use crate::cri::Tapped;
 use crate::engine::{
-    Answer, Counters, Engine, Failure, FailureKind, Input, Inspection, Mode, ModeChange, Output,
-    Question, RequestId, SessionId, Settings, StreamEnd,
+    Answer, Counters, Engine, Failure, FailureKind, Input, Inspection, Mode, Output, Question,
+    RequestId, SessionId, Settings, StreamEnd,
 };
-use crate::lifecycle::{LifecycleEvent, Mono, Now, UnixNanos};
+use crate::lifecycle::{Mono, Now, UnixNanos};
 
 /// How long an answer takes that was not recorded.
 const LATENCY: Duration = Duration::from_millis(1);
@@ -37,15 +37,6 @@ const SAME_QUESTION: Duration = Duration::from_secs(1);
 /// The deadline of all calls but `Version`, as live.
 const CALL_DEADLINE: Duration = Duration::from_secs(120);
 const VERSION_DEADLINE: Duration = Duration::from_secs(5);
-
-/// Something that the replayed engine told its subscribers.
-#[derive(Clone, Copy, Debug)]
-pub enum Told<'a> {
-    /// A lifecycle event.
-    Delivered(&'a Arc<LifecycleEvent>),
-    /// A change of mode.
-    ModeChanged(&'a ModeChange),
-}
 
 /// How close to the recorded run a replay was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,20 +100,24 @@ pub struct Replayed {
     pub counters: Counters,
 }
 
-/// Plays a recording to its end, with the recorded settings or others. `tell` hears what a subscriber
-/// would, in order.
+/// Plays a recording to its end, with the recorded settings or others. `show` is shown what a tap on a
+/// live run is: every input that the replayed engine takes, and every output.
 ///
 /// # Errors
 ///
-/// If a line cannot be read. What was told before it stands.
+/// If a line cannot be read. What was shown before it stands.
 pub fn play<R: BufRead>(
     reader: &mut Reader<R>,
     settings: Option<Settings>,
-    tell: &mut dyn FnMut(Now, Told<'_>),
+    show: &mut dyn FnMut(Tapped<'_>),
 ) -> Result<Replayed, ReadError> {
     let header = reader.header().clone();
     let settings = settings.unwrap_or_else(|| header.settings.clone());
-    let mut player = Player::new(Engine::new(settings), &header, tell);
+    show(Tapped::Begun {
+        now: header.began,
+        settings: &settings,
+    });
+    let mut player = Player::new(Engine::new(settings), &header, show);
     let mut entries = 0;
     while let Some(entry) = reader.next_entry()? {
         entries += 1;
@@ -175,7 +170,7 @@ enum Awaited {
 
 struct Player<'t> {
     engine: Engine,
-    tell: &'t mut dyn FnMut(Now, Told<'_>),
+    show: &'t mut dyn FnMut(Tapped<'_>),
     now: Now,
     line: u64,
     started: bool,
@@ -195,14 +190,14 @@ struct Player<'t> {
 }
 
 impl<'t> Player<'t> {
-    fn new(engine: Engine, header: &Header, tell: &'t mut dyn FnMut(Now, Told<'_>)) -> Self {
+    fn new(engine: Engine, header: &Header, show: &'t mut dyn FnMut(Tapped<'_>)) -> Self {
         let mut known = Known::default();
         if let Some(runtime) = &header.runtime {
             known.set_version(runtime.clone());
         }
         Self {
             engine,
-            tell,
+            show,
             now: header.began,
             line: 1,
             started: false,
@@ -255,6 +250,7 @@ impl<'t> Player<'t> {
                 self.refusal = None;
             }
             Record::Marked => {
+                (self.show)(Tapped::Marked { now: at });
                 self.engine.mark(self.now);
             }
             Record::Gap { dropped } => {
@@ -374,36 +370,40 @@ impl<'t> Player<'t> {
 
     /// Gives the engine an input now, and carries out what it wants.
     fn handle(&mut self, input: Input) {
-        self.engine.handle(self.now, input);
+        let now = self.now;
+        (self.show)(Tapped::Input { now, input: &input });
+        self.engine.handle(now, input);
         while let Some(output) = self.engine.poll_output() {
-            match output {
-                Output::Ask { request, question } => self.asked(request, question),
-                Output::OpenStream { session } => {
-                    self.session = Some(session);
-                    if self.in_step {
-                        self.wishes.push_back(Wish::Open(session));
-                    } else {
-                        self.refuse_unless_open();
-                    }
+            (self.show)(Tapped::Output(&output));
+            self.carry_out(output);
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Ask { request, question } => self.asked(request, question),
+            Output::OpenStream { session } => {
+                self.session = Some(session);
+                if self.in_step {
+                    self.wishes.push_back(Wish::Open(session));
+                } else {
+                    self.refuse_unless_open();
                 }
-                Output::CloseStream { session } => {
-                    self.session = None;
-                    self.refusal = None;
-                    if self.in_step {
-                        self.wishes.push_back(Wish::Close(session));
-                    }
-                }
-                Output::Deliver(event) => {
-                    self.delivered += 1;
-                    (self.tell)(self.now, Told::Delivered(&event));
-                }
-                Output::ModeChanged(change) => (self.tell)(self.now, Told::ModeChanged(&change)),
-                Output::Publish { .. }
-                | Output::Observed { .. }
-                | Output::ObservedAll { .. }
-                | Output::Answer { .. }
-                | Output::Note(_) => {}
             }
+            Output::CloseStream { session } => {
+                self.session = None;
+                self.refusal = None;
+                if self.in_step {
+                    self.wishes.push_back(Wish::Close(session));
+                }
+            }
+            Output::Deliver(_) => self.delivered += 1,
+            Output::ModeChanged(_)
+            | Output::Publish { .. }
+            | Output::Observed { .. }
+            | Output::ObservedAll { .. }
+            | Output::Answer { .. }
+            | Output::Note(_) => {}
         }
     }
 

@@ -4,16 +4,16 @@
 //! is bounded by weight; past the bound entries are dropped, and the recording says how many and where.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use tokio::sync::oneshot;
 
 use super::format::{Entry, Record};
-use crate::cri::{Passed, Tap};
-use crate::engine::{Answer, Input, Settings};
+use crate::cri::Tapped;
+use crate::engine::{Answer, Input, Output, Settings};
 use crate::lifecycle::{ContainerListing, ContainerStatus, Now, SandboxListing};
 
 /// Keeps what passes: in a file, in memory. Runs on the recorder's thread.
@@ -72,47 +72,80 @@ pub struct RecordingTap<K> {
     limits: QueueLimits,
     /// Dropped, and not told yet.
     dropped: AtomicU64,
+    sorter: Mutex<Sorter>,
 }
 
-impl<K: Keeper> Tap for RecordingTap<K> {
-    fn passed(&self, at: Now, what: Passed<'_>) {
-        let weight = weight(what);
+impl<K: Keeper> RecordingTap<K> {
+    /// Sees something, and returns at once.
+    pub fn see(&self, tapped: Tapped<'_>) {
+        if let Tapped::Begun { now, settings } = tapped {
+            // Sending fails once the recorder has ended: then nobody wants it.
+            let begun = Message::Begun(now, Box::new(settings.clone()));
+            let _ = self.messages.send(begun);
+            return;
+        }
+        let weight = weight(tapped);
         if self.waiting.load(Ordering::Relaxed).saturating_add(weight) > self.limits.bytes {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        // The driver alone comes here: nobody else holds this lock.
+        let mut sorter = self.sorter.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = sorter.entry(tapped) else {
+            return;
+        };
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            self.send(at, Record::Gap { dropped }, WEIGHT_OF_AN_ENTRY);
+            let record = Record::Gap { dropped };
+            let at = entry.at;
+            self.send(Entry { at, record }, WEIGHT_OF_AN_ENTRY);
         }
-        let record = match what {
-            Passed::Begun { settings } => {
-                // Sending fails once the recorder has ended: then nobody wants it.
-                let _ = self
-                    .messages
-                    .send(Message::Begun(at, Box::new(settings.clone())));
-                return;
-            }
-            Passed::Asked { request, question } => Record::Asked {
-                request,
-                question: question.clone(),
-            },
-            Passed::StreamOpened { session } => Record::StreamOpened { session },
-            Passed::StreamClosed { session } => Record::StreamClosed { session },
-            Passed::Taken(input) => Record::Taken(input.clone()),
-            Passed::Marked => Record::Marked,
-        };
-        self.send(at, record, weight);
+        self.send(entry, weight);
     }
-}
 
-impl<K> RecordingTap<K> {
-    fn send(&self, at: Now, record: Record, weight: usize) {
+    fn send(&self, entry: Entry, weight: usize) {
         self.waiting.fetch_add(weight, Ordering::Relaxed);
-        let entry = Entry { at, record };
         if self.messages.send(Message::Entry(weight, entry)).is_err() {
             self.waiting.fetch_sub(weight, Ordering::Relaxed);
         }
+    }
+}
+
+/// Makes entries of what a tap is shown.
+#[derive(Debug, Default)]
+pub(super) struct Sorter {
+    /// The moment of the last input, which is that of what follows from it.
+    now: Now,
+}
+
+impl Sorter {
+    /// The entry, if this is worth one: what only the cache and subscribers are told is not, for it
+    /// follows.
+    pub(super) fn entry(&mut self, tapped: Tapped<'_>) -> Option<Entry> {
+        let record = match tapped {
+            Tapped::Begun { .. } => return None,
+            Tapped::Input { now, input } => {
+                self.now = now;
+                Record::Taken(input.clone())
+            }
+            Tapped::Marked { now } => {
+                let record = Record::Marked;
+                return Some(Entry { at: now, record });
+            }
+            Tapped::Output(output) => match output {
+                Output::Ask { request, question } => Record::Asked {
+                    request: *request,
+                    question: question.clone(),
+                },
+                Output::OpenStream { session } => Record::StreamOpened { session: *session },
+                Output::CloseStream { session } => Record::StreamClosed { session: *session },
+                _ => return None,
+            },
+        };
+        Some(Entry {
+            at: self.now,
+            record,
+        })
     }
 }
 
@@ -120,9 +153,12 @@ impl<K> RecordingTap<K> {
 const WEIGHT_OF_AN_ENTRY: usize = size_of::<Entry>() + 64;
 
 /// About how much memory an entry holds. Ids and names are shared with the engine's.
-fn weight(what: Passed<'_>) -> usize {
-    let pointed_to = match what {
-        Passed::Taken(Input::Answered { answer, .. }) => match answer {
+fn weight(tapped: Tapped<'_>) -> usize {
+    let Tapped::Input { input, .. } = tapped else {
+        return WEIGHT_OF_AN_ENTRY;
+    };
+    let pointed_to = match input {
+        Input::Answered { answer, .. } => match answer {
             Answer::Listed(Ok(list)) => {
                 list.sandboxes.items.len() * size_of::<SandboxListing>()
                     + list.containers.items.len() * size_of::<ContainerListing>()
@@ -133,11 +169,11 @@ fn weight(what: Passed<'_>) -> usize {
             }
             Answer::Listed(Err(_)) | Answer::Version(_) => 0,
         },
-        Passed::Taken(Input::StreamMessage { event, .. }) => {
+        Input::StreamMessage { event, .. } => {
             // Their texts are new with each message.
             (event.containers.len() + 1) * (size_of::<ContainerStatus>() + 512)
         }
-        Passed::Taken(Input::StreamOverflow { pods, .. }) => pods.len() * 96,
+        Input::StreamOverflow { pods, .. } => pods.len() * 96,
         _ => 0,
     };
     WEIGHT_OF_AN_ENTRY + pointed_to
@@ -151,7 +187,8 @@ pub struct Recorder<K: Keeper> {
 }
 
 impl<K: Keeper> Recorder<K> {
-    /// Starts a recorder. The tap is for [`Builder::tap`](crate::pleg::Builder::tap).
+    /// Starts a recorder. [`Builder::tap`](crate::pleg::Builder::tap) wants
+    /// `move |tapped| tap.see(tapped)`.
     ///
     /// # Errors
     ///
@@ -164,6 +201,7 @@ impl<K: Keeper> Recorder<K> {
             waiting: Arc::clone(&waiting),
             limits,
             dropped: AtomicU64::new(0),
+            sorter: Mutex::default(),
         });
         let (failing, failed) = oneshot::channel();
         let thread = thread::Builder::new()

@@ -268,7 +268,7 @@ proptest! {
             bytes[place] = byte;
         }
         if let Ok(mut reader) = Reader::new("damaged", &*bytes) {
-            let _ = play(&mut reader, None, &mut |_, _| {});
+            let _ = play(&mut reader, None, &mut |_| {});
         }
     }
 

@@ -59,7 +59,7 @@ async fn an_excerpt_tells_what_happened_in_its_time() {
             let of_then = events.iter().filter(|event| {
                 event.seen_at > settled && !event.initial && event.kind != LifecycleKind::PodSync
             });
-            trace(of_then)
+            deliveries(of_then)
         };
         let (live, told) = (deaths(&run.live), deaths(&told));
         assert!(live.len() > 60, "{}", live.len());

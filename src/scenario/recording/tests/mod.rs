@@ -12,8 +12,8 @@ use futures::StreamExt;
 
 use super::*;
 use crate::clock::Clock;
-use crate::cri::{Passed, Tap};
-use crate::engine::Settings;
+use crate::cri::Tapped;
+use crate::engine::{Output, Settings};
 use crate::feed::WatchFrom;
 use crate::lifecycle::{LifecycleEvent, Now, UnixNanos};
 use crate::pleg::{Builder, Pleg};
@@ -23,35 +23,26 @@ use crate::simulate::SimulatedRuntime;
 const EPOCH: UnixNanos = UnixNanos(1_767_225_600_000_000_000);
 
 /// Records on the driver's own task: virtual time runs faster than any thread could follow.
-struct AtOnce<K>(Mutex<Option<K>>);
+struct AtOnce<K>(Mutex<Option<(K, queue::Sorter)>>);
 
 impl<K: Keeper> AtOnce<K> {
     fn new(keeper: K) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(keeper))))
+        Arc::new(Self(Mutex::new(Some((keeper, queue::Sorter::default())))))
     }
 
     fn finish(&self) -> K::Kept {
-        let keeper = self.0.lock().unwrap().take().unwrap();
+        let (keeper, _) = self.0.lock().unwrap().take().unwrap();
         keeper.finish().unwrap()
     }
-}
 
-impl<K: Keeper> Tap for AtOnce<K> {
-    fn passed(&self, at: Now, what: Passed<'_>) {
+    fn see(&self, tapped: Tapped<'_>) {
         let mut keeper = self.0.lock().unwrap();
-        let keeper = keeper.as_mut().unwrap();
-        let record = match what {
-            Passed::Begun { settings } => return keeper.begin(at, settings.clone()).unwrap(),
-            Passed::Asked { request, question } => Record::Asked {
-                request,
-                question: question.clone(),
-            },
-            Passed::StreamOpened { session } => Record::StreamOpened { session },
-            Passed::StreamClosed { session } => Record::StreamClosed { session },
-            Passed::Taken(input) => Record::Taken(input.clone()),
-            Passed::Marked => Record::Marked,
-        };
-        keeper.keep(Entry { at, record }).unwrap();
+        let (keeper, sorter) = keeper.as_mut().unwrap();
+        if let Tapped::Begun { now, settings } = tapped {
+            keeper.begin(now, settings.clone()).unwrap();
+        } else if let Some(entry) = sorter.entry(tapped) {
+            keeper.keep(entry).unwrap();
+        }
     }
 }
 
@@ -93,12 +84,13 @@ async fn run<K: Keeper>(
 ) -> Run<K::Kept> {
     let tap = AtOnce::new(keeper);
     let connect = runtime.clone();
+    let seeing = Arc::clone(&tap);
     let builder = Pleg::builder()
         .connector(move || connect.channel())
         .stream_thread(false)
         .clock(Clock::starting_at(EPOCH))
         .channel_capacity(1_000_000)
-        .tap(Arc::clone(&tap) as Arc<dyn Tap>);
+        .tap(move |tapped| seeing.see(tapped));
     let (pleg, driver) = set_up(builder).build().unwrap();
     let told = pleg.watch(WatchFrom::Now).unwrap();
     let told = tokio::spawn(told.collect::<Vec<_>>());
@@ -123,8 +115,8 @@ async fn run<K: Keeper>(
 fn replay(recording: &[u8], settings: Option<Settings>) -> (Vec<Arc<LifecycleEvent>>, Replayed) {
     let mut reader = Reader::new("recording", recording).unwrap();
     let mut told = Vec::new();
-    let replayed = play(&mut reader, settings, &mut |_, what| {
-        if let Told::Delivered(event) = what {
+    let replayed = play(&mut reader, settings, &mut |tapped| {
+        if let Tapped::Output(Output::Deliver(event)) = tapped {
             told.push(Arc::clone(event));
         }
     })
@@ -132,12 +124,12 @@ fn replay(recording: &[u8], settings: Option<Settings>) -> (Vec<Arc<LifecycleEve
     (told, replayed)
 }
 
-fn trace<'a>(events: impl IntoIterator<Item = &'a Arc<LifecycleEvent>>) -> Trace {
-    let mut trace = Trace::default();
+fn deliveries<'a>(events: impl IntoIterator<Item = &'a Arc<LifecycleEvent>>) -> Deliveries {
+    let mut deliveries = Deliveries::default();
     for event in events {
-        trace.push(event);
+        deliveries.push(event);
     }
-    trace
+    deliveries
 }
 
 fn compressed(recording: &[u8]) -> Vec<u8> {

@@ -1,19 +1,20 @@
 //! What was delivered, in a form that two runs can be compared in.
 //!
-//! A trace is what `pleg watch -o json` prints: one lifecycle event a line, with changes of mode
-//! between them, which are not compared. Two traces tell the same if each pod has the same events
-//! in the same order: subject, type and exit code. Stamps, revisions and sources may differ; which pod's
-//! event comes first may too, because nothing orders those.
+//! Two runs tell the same if each pod has the same events in the same order: subject, type and exit
+//! code. Stamps, revisions and sources may differ; which pod's event comes first may too, because
+//! nothing orders those.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead};
 
+use serde_json::Value;
+
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodUid, SubjectId};
 
 /// Delivered events, pod by pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
+pub struct Deliveries {
     pods: BTreeMap<PodUid, Vec<Line>>,
 }
 
@@ -25,10 +26,10 @@ struct Line {
     exit_code: Option<i32>,
 }
 
-/// Why a trace cannot be read.
+/// Why it cannot be told what was delivered.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}")]
-pub struct TraceError {
+pub struct DeliveriesError {
     /// The line, from 1.
     pub line: u64,
     /// What is wrong with it.
@@ -36,7 +37,7 @@ pub struct TraceError {
     pub problem: io::Error,
 }
 
-impl Trace {
+impl Deliveries {
     /// Adds an event.
     pub fn push(&mut self, event: &LifecycleEvent) {
         let line = Line {
@@ -51,15 +52,16 @@ impl Trace {
         pod.push(line);
     }
 
-    /// Reads a trace, line by line.
+    /// Reads what was delivered from what `pleg watch -o json` printed, one event a line, or from a
+    /// trace, one input and its outputs a line.
     ///
     /// # Errors
     ///
-    /// If a line cannot be read, or is neither a lifecycle event nor a change of mode.
-    pub fn read(input: impl BufRead) -> Result<Self, TraceError> {
-        let mut trace = Self::default();
+    /// If a line cannot be read, or is none of these.
+    pub fn read(input: impl BufRead) -> Result<Self, DeliveriesError> {
+        let mut deliveries = Self::default();
         for (index, text) in input.lines().enumerate() {
-            let at = |problem| TraceError {
+            let at = |problem| DeliveriesError {
                 line: index as u64 + 1,
                 problem,
             };
@@ -67,16 +69,25 @@ impl Trace {
             if text.trim().is_empty() {
                 continue;
             }
-            let value: serde_json::Value =
-                serde_json::from_str(&text).map_err(|error| at(error.into()))?;
+            let mut value: Value = serde_json::from_str(&text).map_err(|error| at(error.into()))?;
             if value.get("type").is_some_and(|kind| kind == "ModeChanged") {
+                continue;
+            }
+            if let Some(outputs) = value.get_mut("outputs").and_then(Value::as_array_mut) {
+                for output in outputs {
+                    let Some(event) = output.get_mut("deliver").map(Value::take) else {
+                        continue;
+                    };
+                    let event = serde_json::from_value(event).map_err(|error| at(error.into()))?;
+                    deliveries.push(&event);
+                }
                 continue;
             }
             let event: LifecycleEvent =
                 serde_json::from_value(value).map_err(|error| at(error.into()))?;
-            trace.push(&event);
+            deliveries.push(&event);
         }
-        Ok(trace)
+        Ok(deliveries)
     }
 
     /// Events in it.
@@ -128,7 +139,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// The first event of a pod that two traces tell differently.
+/// The first event of a pod that two runs tell differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The pod.
