@@ -24,6 +24,15 @@ pub struct Cached {
     pub observed: Mark,
 }
 
+/// Every pod as of one moment, and what to watch after to miss nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The revision of the newest change in it.
+    pub revision: Revision,
+    /// The pods, in order of uid.
+    pub pods: Vec<Cached>,
+}
+
 /// Makes an empty cache: the one writer, and a reader to clone.
 #[must_use]
 pub fn cache() -> (CacheWriter, Cache) {
@@ -132,15 +141,26 @@ impl Cache {
     /// Every pod, in order of uid, as of one moment.
     #[must_use]
     pub fn list(&self) -> Vec<Cached> {
+        self.listing().pods
+    }
+
+    /// Every pod, with the revision to watch after: whoever does so misses nothing that is not in the
+    /// list, but may be told of a change that is.
+    #[must_use]
+    pub fn listing(&self) -> Listing {
         let contents = self.contents();
-        contents
+        let pods = contents
             .pods
             .iter()
             .map(|(uid, status)| Cached {
                 status: Arc::clone(status),
                 observed: contents.observed(uid),
             })
-            .collect()
+            .collect();
+        Listing {
+            revision: contents.revision,
+            pods,
+        }
     }
 
     /// When the newest read began that vouches for what the cache says of a pod, be it that the pod
@@ -156,7 +176,8 @@ impl Cache {
         self.contents().all
     }
 
-    /// The revision of the newest change in the cache: what to watch after, having listed.
+    /// The revision of the newest change in the cache. To list and watch after, see
+    /// [`Cache::listing`]: what is read in two steps may have changed in between.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.contents().revision
@@ -290,8 +311,10 @@ mod tests {
         let (mut writer, cache) = cache();
         writer.publish(uid("b"), Revision(1), Some(status("b", 1)));
         writer.publish(uid("a"), Revision(2), Some(status("a", 2)));
-        let listed: Vec<_> = cache
-            .list()
+        let listing = cache.listing();
+        assert_eq!(listing.revision, Revision(2));
+        let listed: Vec<_> = listing
+            .pods
             .into_iter()
             .map(|cached| cached.status.pod.uid.clone())
             .collect();

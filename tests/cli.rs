@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pleg::simulate::{Character, SimulatedRuntime, UnixServer};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -113,14 +114,41 @@ fn a_watch_of_the_simulation_tells_lives_as_objects_and_ends_in_time() {
 }
 
 #[test]
-fn the_changes_of_mode_are_objects_among_the_events() {
-    let output = output(&mut pleg("watch --simulate --for 2s -o json --no-events"));
-    let changes: Vec<_> = objects(&output.stdout)
-        .into_iter()
-        .filter(|object| !is_event(object))
-        .collect();
-    assert_eq!(changes[0]["to"], "Polling", "{changes:?}");
-    assert_eq!(changes[0]["reason"], "Disabled", "{changes:?}");
+fn a_change_of_mode_is_an_object_among_the_events() {
+    let output = output(&mut pleg("watch --simulate --for 2s -o json"));
+    let objects = objects(&output.stdout);
+    let change = objects
+        .iter()
+        .find(|object| !is_event(object))
+        .unwrap_or_else(|| panic!("no change of mode: {objects:?}"));
+    assert_eq!(change["from"], "Connecting");
+    assert_eq!(change["to"], "Evented");
+    assert_eq!(change["auditPeriod"], "1s");
+    assert!(change["cause"].is_string() && change["at"].is_string());
+}
+
+#[test]
+fn without_events_everything_is_told_by_reads() {
+    for words in ["--no-events", "--feature-gates EventedPLEG=false"] {
+        let output = output(&mut pleg(&format!(
+            "watch --simulate --for 2s -o json {words}"
+        )));
+        let objects = objects(&output.stdout);
+        assert!(!objects.is_empty(), "{words}");
+        for event in objects {
+            let source = &event["source"];
+            assert!(source == "relist" || source == "inspect", "{event}");
+        }
+    }
+}
+
+#[test]
+fn from_now_leaves_out_what_is_there_already() {
+    let output = output(&mut pleg("watch --simulate --count 3 -o json --from now"));
+    let objects = objects(&output.stdout);
+    let events: Vec<_> = objects.iter().filter(|object| is_event(object)).collect();
+    assert_eq!(events.len(), 3);
+    assert!(events.iter().all(|event| event["initial"] == false));
 }
 
 #[test]
@@ -219,6 +247,73 @@ fn pods_prints_the_simulated_nodes_pods_in_every_format() {
         text(&table.stdout).lines().count() > pods.len(),
         "{table:?}"
     );
+}
+
+/// A simulated runtime behind a real socket, served until it is dropped.
+struct Node {
+    dir: TempDir,
+    _server: UnixServer,
+    _tokio: tokio::runtime::Runtime,
+}
+
+impl Node {
+    fn running(character: Character) -> Self {
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a tokio runtime");
+        let _inside = tokio.enter();
+        let dir = TempDir::new().expect("a directory");
+        let runtime = SimulatedRuntime::builder()
+            .character(character)
+            .pods(2)
+            .build();
+        let server = runtime
+            .serve_unix(dir.path().join("cri.sock"))
+            .expect("a socket");
+        Self {
+            dir,
+            _server: server,
+            _tokio: tokio,
+        }
+    }
+
+    fn pleg(&self, words: &str) -> Output {
+        let endpoint = format!("unix://{}", self.dir.path().join("cri.sock").display());
+        output(pleg(words).env("CONTAINER_RUNTIME_ENDPOINT", endpoint))
+    }
+}
+
+#[test]
+fn a_runtime_behind_a_socket_is_found_and_its_pods_are_listed() {
+    let node = Node::running(Character::containerd_2());
+    let pods = node.pleg("pods -o json");
+    assert_eq!(pods.status.code(), Some(0), "{pods:?}");
+    let list: Value = serde_json::from_slice(&pods.stdout).expect("JSON");
+    assert_eq!(list["items"].as_array().expect("items").len(), 2);
+    assert_eq!(text(&pods.stderr), "");
+}
+
+#[test]
+fn whoever_follows_events_that_others_then_miss_is_told_so_in_one_line() {
+    let is_told = |character, words: &str| {
+        let output = Node::running(character).pleg(words);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let lines = text(&output.stderr)
+            .lines()
+            .filter(|line| line.contains("takes events away"))
+            .map(|line| assert!(line.contains("--no-events"), "{line}"))
+            .count();
+        assert!(lines <= 1, "{output:?}");
+        lines == 1
+    };
+    assert!(is_told(Character::containerd_1_7(), "watch --count 1"));
+    assert!(!is_told(
+        Character::containerd_1_7(),
+        "watch --count 1 --no-events"
+    ));
+    assert!(!is_told(Character::containerd_2(), "watch --count 1"));
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! What can be typed. The doc comments here are the help texts; what the words mean is [`super::config`]'s.
 
+#![expect(
+    clippy::doc_markdown,
+    reason = "these comments are printed as they are, and backticks would be too"
+)]
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,9 +23,9 @@ use crate::lifecycle::LifecycleKind;
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  pleg watch                      follow the node's runtime
-  pleg watch --simulate --for 10s follow a simulated one: no runtime needed, nothing to set up
-  pleg pods -o wide               the node's pods, now"
+  pleg watch                       follow the node's runtime
+  pleg watch --simulate --for 10s  follow a simulated one: no runtime needed, nothing to set up
+  pleg pods -o wide                the node's pods, now"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -70,6 +75,8 @@ pub(crate) enum CommandArgs {
     Watch(WatchArgs),
     /// Print the node's pods and their containers, from one full relist
     Pods(PodsArgs),
+    /// Play scenarios and tell what was not as expected
+    Replay(ReplayArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -130,6 +137,26 @@ pub(crate) struct PodsArgs {
     /// Only pods of this namespace
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Exits with 1 if anything was not as expected.
+
+Example: every scenario of a folder
+  pleg replay scenarios")]
+pub(crate) struct ReplayArgs {
+    /// Scenarios, or folders of them
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// How to print results
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub(crate) output: WatchFormat,
+
+    /// Print everything that went into the engine and came out of it, too
+    #[arg(long)]
+    pub(crate) trace: bool,
 }
 
 // The variants carry plain comments: documented ones would double the length of each help.
@@ -197,11 +224,11 @@ mod tests {
 
     #[test]
     fn each_help_fits_a_screen_and_shows_an_example() {
-        for name in ["watch", "pods"] {
+        for name in ["watch", "pods", "replay"] {
             let error = Args::try_parse_from(["pleg", name, "--help"]).unwrap_err();
             let help = error.to_string();
             assert!(help.contains("Example"), "{help}");
-            assert!(help.lines().count() <= 50, "{name}:\n{help}");
+            assert!(help.lines().count() <= 42, "{name}:\n{help}");
             assert!(
                 help.lines().all(|line| line.chars().count() <= 100),
                 "{help}"

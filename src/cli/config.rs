@@ -4,6 +4,7 @@
 //! whatever is wrong with the invocation comes out here, before anything is connected.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Watch(WatchConfig),
     /// Print the pods once.
     Pods(PodsConfig),
+    /// Play scenarios.
+    Replay(ReplayConfig),
 }
 
 /// What `watch` prints and when it ends.
@@ -82,6 +85,17 @@ pub(crate) struct PodsConfig {
     pub(crate) namespace: Option<String>,
 }
 
+/// What `replay` plays and prints.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ReplayConfig {
+    /// Scenarios, or folders of them.
+    pub(crate) paths: Vec<PathBuf>,
+    /// How to print.
+    pub(crate) format: WatchFormat,
+    /// Whether to print the traces.
+    pub(crate) trace: bool,
+}
+
 impl Config {
     /// Understands what was typed.
     ///
@@ -90,7 +104,10 @@ impl Config {
     /// crictl's file is needed and cannot be used.
     pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
         let global = args.global;
-        let choice = if global.simulate {
+        // Scenarios bring their own runtime: none is looked for.
+        let choice = if matches!(args.command, CommandArgs::Replay(_)) {
+            RuntimeChoice::Node(Vec::new())
+        } else if global.simulate {
             RuntimeChoice::Simulated { seed: global.seed }
         } else {
             RuntimeChoice::Node(discover::candidates(
@@ -111,6 +128,11 @@ impl Config {
                     format: pods.output,
                     cut_ids: !pods.no_trunc,
                     namespace: pods.namespace,
+                }),
+                CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
+                    paths: replay.paths,
+                    format: replay.output,
+                    trace: replay.trace,
                 }),
             },
         })
@@ -342,7 +364,7 @@ mod tests {
             WatchConfig {
                 format: WatchFormat::Json,
                 from: Begin::Now,
-                lasting: Some(Duration::from_secs(5400)),
+                lasting: Some(Duration::from_mins(90)),
                 count: Some(7),
                 filter: EventFilter {
                     kinds: vec![

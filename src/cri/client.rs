@@ -48,9 +48,9 @@ impl Default for CallLimits {
 /// A list that comes in pieces may hold this many times what one message may.
 const MESSAGES_IN_A_LIST: usize = 16;
 
-/// How many statuses of one inspection are asked for at a time. The engine inspects pods in parallel up
-/// to its cap; one call each keeps that cap a cap on calls.
-const STATUSES_AT_A_TIME: usize = 1;
+/// How many statuses of one inspection are asked for at a time. The engine inspects up to 8 pods in
+/// parallel, so 16 status calls are out at most, but for those that hang.
+const STATUSES_AT_A_TIME: usize = 2;
 
 /// A client of one runtime.
 #[derive(Clone, Debug)]

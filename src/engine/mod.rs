@@ -30,11 +30,16 @@ mod calls;
 mod canonical;
 mod counters;
 mod health;
+mod hints;
 mod input;
 mod inspections;
 mod lists;
 mod mode;
+#[cfg(test)]
+mod model;
 mod pod;
+#[cfg(test)]
+mod properties;
 mod publish;
 mod readers;
 mod records;
@@ -43,6 +48,8 @@ mod staleness;
 mod stream;
 mod subject;
 mod supervisor;
+#[cfg(test)]
+mod tests;
 mod trust;
 mod unsettled;
 
@@ -61,6 +68,7 @@ pub use settings::Settings;
 use calls::{CallBudget, InFlight, RelistSchedule};
 use counters::bump;
 use health::HealthWatch;
+use hints::Hint;
 use records::Records;
 use staleness::ClockGuard;
 use supervisor::Supervisor;
@@ -98,6 +106,8 @@ pub struct Engine {
     queue: BTreeSet<(pod::Turn, PodUid)>,
     /// Changes that the stream may still tell, by when it is too late.
     expectations: BTreeSet<(Mono, SubjectId)>,
+    /// What the stream told of ids that nobody knows, until a full relist shows or lacks them.
+    hints: BTreeMap<Arc<str>, Hint>,
     /// Pods that this input changed.
     touched: BTreeSet<PodUid>,
     outputs: VecDeque<Output>,
@@ -137,6 +147,7 @@ impl Engine {
             waiting: BTreeSet::new(),
             queue: BTreeSet::new(),
             expectations: BTreeSet::new(),
+            hints: BTreeMap::new(),
             touched: BTreeSet::new(),
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -315,7 +326,19 @@ impl Engine {
         self.heartbeat_if_due();
         self.relist_if_due();
         self.publish_touched();
+        self.evict_tombstones();
         self.send_queued();
+    }
+
+    /// Forgets the oldest removed subjects past the limit, once everything of them was told.
+    fn evict_tombstones(&mut self) {
+        while self.records.tombstones.len() > self.settings.tombstones {
+            let Some((_, oldest)) = self.records.tombstones.first().cloned() else {
+                return;
+            };
+            self.records.forget(&oldest);
+            self.counters.tombstones_evicted += 1;
+        }
     }
 
     /// A new point in the owner's order.

@@ -36,6 +36,8 @@ pub(super) struct DueRead {
     /// From when on it may be sent.
     pub(super) at: Mono,
     pub(super) details: bool,
+    /// Whether nobody but readers wants it: if they give up, it is not sent.
+    pub(super) for_readers_alone: bool,
 }
 
 /// Lists that vouched for the pod's phases, waiting for the statuses that complete them.
@@ -120,8 +122,16 @@ impl Pod {
                 due.since = due.since.max(since);
                 due.at = due.at.min(at);
                 due.details |= details;
+                due.for_readers_alone = false;
             }
-            None => self.due = Some(DueRead { since, at, details }),
+            None => {
+                self.due = Some(DueRead {
+                    since,
+                    at,
+                    details,
+                    for_readers_alone: false,
+                });
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! and no event moves it. A reader causes a read instead of waiting for luck, and shares one only with
 //! wishes that stood before it was sent.
 
-use super::pod::{Pod, Reader};
+use super::pod::{DueRead, Pod, Reader};
 use super::{Engine, Freshness, Output, ReaderId, Reading};
 use crate::lifecycle::{Mark, PodUid, SeqPoint};
 
@@ -37,6 +37,10 @@ impl Engine {
             && let Some(pod) = self.records.pods.get_mut(&uid)
         {
             pod.readers.retain(|reader| reader.id != id);
+            if pod.due.is_some_and(|due| due.for_readers_alone) {
+                // Whoever still waits makes it due again.
+                pod.due = None;
+            }
             self.touch(&uid);
         }
     }
@@ -55,7 +59,12 @@ impl Engine {
     }
 
     /// A full relist that began at `begun` was applied: it serves the wishes that stood before it.
-    pub(super) fn full_relist_serves(&mut self, uid: &PodUid, begun: SeqPoint) {
+    pub(super) fn full_relist_serves(
+        &mut self,
+        uid: &PodUid,
+        begun: SeqPoint,
+        wish: Option<&DueRead>,
+    ) {
         self.touch(uid);
         if self.excepted.contains(uid) {
             return;
@@ -69,11 +78,8 @@ impl Engine {
             pod.reinspect = None;
             self.counters.reinspects_of_absent_pods += 1;
         }
-        if let Some(due) = pod.due
-            && due.since < begun
-        {
-            pod.due = None;
-            self.lists_vouched(uid, begun, due.details);
+        if let Some(wish) = wish {
+            self.lists_vouched(uid, begun, wish.details);
         }
     }
 
@@ -91,12 +97,26 @@ impl Engine {
         if pod.readers.is_empty() || self.full_observed.is_none() {
             return;
         }
+        // Gone on the word of an event alone is nothing that a read vouches for: the read that its
+        // DELETED started answers, whether it proves the removal or not.
+        let is_hearsay = self
+            .records
+            .of_pod(uid)
+            .any(|(_, subject)| subject.is_removal_unproven());
+        if is_hearsay {
+            return self.want_read_for_readers(uid);
+        }
         let phases = self.observed_phases(uid, pod);
         let is_absent = self.records.live_of_pod(uid).next().is_none();
+        // A list may have moved a subject on since its details were read.
+        let awaits_details = self
+            .records
+            .live_of_pod(uid)
+            .any(|(_, subject)| subject.inspect_since.is_some());
         let details = if is_absent {
             phases
         } else {
-            pod.observed_details
+            pod.observed_details.filter(|_| !awaits_details)
         };
         let (status, error) = (pod.published.clone(), pod.observed_error);
         let Some(pod) = self.records.pods.get_mut(uid) else {
@@ -153,7 +173,14 @@ impl Engine {
         if newest.is_some() {
             match &mut pod.due {
                 Some(due) => due.details |= details,
-                None => pod.want_read(at, at.at, details),
+                None => {
+                    pod.due = Some(DueRead {
+                        since: at,
+                        at: at.at,
+                        details,
+                        for_readers_alone: true,
+                    });
+                }
             }
         }
     }

@@ -20,7 +20,7 @@ use tokio::time::Sleep;
 use tracing::info;
 
 use super::command::Command;
-use super::handle::Stats;
+use super::handle::{EngineStats, Stats};
 use super::notes::NoteLog;
 use super::tap::Traced;
 use crate::cache::CacheWriter;
@@ -30,8 +30,8 @@ use crate::cri::{
     StreamSource, Tap,
 };
 use crate::engine::{
-    Answer, Counters, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId,
-    Reading, RequestId,
+    Answer, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId, Reading,
+    RequestId,
 };
 use crate::feed::{Feed, FeedHandle};
 use crate::lifecycle::{LifecycleEvent, Mark, Mono, Now};
@@ -120,7 +120,7 @@ pub(super) trait Machine {
     fn poll_timeout(&self) -> Option<Mono>;
     fn mode(&self) -> Mode;
     fn health(&self, now: Now) -> Health;
-    fn counters(&self) -> &Counters;
+    fn stats(&self) -> EngineStats;
     fn mark(&mut self, now: Now) -> Mark;
 }
 
@@ -145,8 +145,14 @@ impl Machine for Engine {
         self.health(now)
     }
 
-    fn counters(&self) -> &Counters {
-        self.counters()
+    fn stats(&self) -> EngineStats {
+        EngineStats {
+            counters: self.counters().clone(),
+            runtime: self.runtime().cloned(),
+            known_gaps: self.known_gaps().collect(),
+            unsettled_pods: self.unsettled_pods(),
+            tombstones: self.tombstones(),
+        }
     }
 
     fn mark(&mut self, now: Now) -> Mark {
@@ -332,7 +338,7 @@ impl<M: Machine> Turning<M> {
             }
             Command::Stats(reply) => {
                 let _ = reply.send(Stats {
-                    engine: self.machine.counters().clone(),
+                    engine: self.machine.stats(),
                     feed: self.outlets.feed_stats.stats(),
                     reader: self.reader.counts(),
                     notes_suppressed: self.notes.suppressed,

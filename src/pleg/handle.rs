@@ -13,7 +13,9 @@ use super::command::Command;
 use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::cri::ReaderCounts;
-use crate::engine::{Counters, Freshness, Health, Mode, ModeChange, ReaderId, Reading};
+use crate::engine::{
+    Counters, Freshness, Health, Mode, ModeChange, ReaderId, Reading, RuntimeVersion, SubjectEvent,
+};
 use crate::feed::{FeedHandle, FeedStats, Subscription, WatchError, WatchFrom};
 use crate::lifecycle::{Mark, PodUid};
 
@@ -22,12 +24,28 @@ use crate::lifecycle::{Mark, PodUid};
 #[error("the driver has stopped")]
 pub struct Stopped;
 
+/// The engine's counts and figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineStats {
+    /// What it counted since it began.
+    pub counters: Counters,
+    /// The runtime, as it last answered `Version`.
+    pub runtime: Option<RuntimeVersion>,
+    /// The kinds of event that this runtime is known never to send.
+    pub known_gaps: Vec<SubjectEvent>,
+    /// Pods with a subject that may change without an event, and so are looked at now and then.
+    pub unsettled_pods: usize,
+    /// Removed subjects that are remembered.
+    pub tombstones: usize,
+}
+
 /// All counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// The engine's.
-    pub engine: Counters,
+    pub engine: EngineStats,
     /// The feed's.
     pub feed: FeedStats,
     /// The stream reader's.

@@ -2,8 +2,9 @@
 //! driver does.
 
 use super::driver::Machine;
+use super::handle::EngineStats;
 use crate::cri::{Tap, Tapped};
-use crate::engine::{Counters, Engine, Health, Input, Mode, Output};
+use crate::engine::{Engine, Health, Input, Mode, Output};
 use crate::lifecycle::{Mark, Mono, Now};
 
 /// A machine with a tap on it.
@@ -51,8 +52,8 @@ impl<M: Machine> Machine for Traced<M> {
         self.machine.health(now)
     }
 
-    fn counters(&self) -> &Counters {
-        self.machine.counters()
+    fn stats(&self) -> EngineStats {
+        self.machine.stats()
     }
 
     fn mark(&mut self, now: Now) -> Mark {

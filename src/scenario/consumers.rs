@@ -21,7 +21,7 @@ use crate::feed::{Subscription, WatchFrom};
 use crate::lifecycle::{
     EventSubject, LifecycleEvent, LifecycleKind, Mark, Mono, ReportedState, SubjectId,
 };
-use crate::pleg::{Builder, Pleg};
+use crate::{Builder, Pleg};
 use crate::simulate::SimulatedRuntime;
 
 /// The subscriber that is always there.

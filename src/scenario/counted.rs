@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::pleg::Stats;
+use crate::Stats;
 
 /// All counters by name. A group's own name holds its sum, so that none is missing at zero.
 pub(super) fn counted(stats: &Stats) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
-    let engine = &stats.engine;
+    let engine = &stats.engine.counters;
     group(&mut counts, "asked", &engine.asked);
     group(&mut counts, "failed", &engine.failed);
     group(&mut counts, "messages", &engine.messages);
@@ -32,6 +32,8 @@ pub(super) fn counted(stats: &Stats) -> BTreeMap<String, u64> {
         ("streamsEnded", engine.streams_ended),
         ("modeChanges", engine.mode_changes),
         ("reinspectsOfAbsentPods", engine.reinspects_of_absent_pods),
+        ("unsettledPods", stats.engine.unsettled_pods as u64),
+        ("tombstones", stats.engine.tombstones as u64),
         ("published", stats.feed.published),
         ("folded", totals.folded),
         ("foldedWhole", totals.folded_whole),

@@ -36,7 +36,7 @@ pub(super) fn compare(
     names: &Names,
 ) -> Result<Option<Difference>, String> {
     let mut nearest: Option<(usize, Difference)> = None;
-    for history in histories(expected)? {
+    for history in histories(expected, got, names)? {
         let wanted: Vec<_> = history
             .into_iter()
             .map(|line| resolve(line, names))
@@ -53,13 +53,23 @@ pub(super) fn compare(
 }
 
 /// Every history that the expectation allows.
-fn histories(expected: &[DeliveredItem]) -> Result<Vec<Vec<&EventLine>>, String> {
+fn histories<'a>(
+    expected: &'a [DeliveredItem],
+    got: &[Heard],
+    names: &Names,
+) -> Result<Vec<Vec<&'a EventLine>>, String> {
     let mut all: Vec<Vec<&EventLine>> = vec![Vec::new()];
     for item in expected {
         match item {
             DeliveredItem::Event(line) => {
                 for history in &mut all {
                     history.push(line);
+                }
+            }
+            DeliveredItem::AnyOrder(lines) => {
+                let lines = as_told(lines, got, names)?;
+                for history in &mut all {
+                    history.extend(&lines);
                 }
             }
             DeliveredItem::Either(ways) => {
@@ -77,6 +87,27 @@ fn histories(expected: &[DeliveredItem]) -> Result<Vec<Vec<&EventLine>>, String>
         }
     }
     Ok(all)
+}
+
+/// The lines in the order in which they were told, those that were not told last.
+fn as_told<'a>(
+    lines: &'a [EventLine],
+    got: &[Heard],
+    names: &Names,
+) -> Result<Vec<&'a EventLine>, String> {
+    let mut taken = BTreeSet::new();
+    let mut placed = Vec::new();
+    for line in lines {
+        let wanted = resolve(line, names)?;
+        let place = got
+            .iter()
+            .enumerate()
+            .position(|(at, heard)| !taken.contains(&at) && wanted.is(&heard.event));
+        taken.extend(place);
+        placed.push((place.unwrap_or(usize::MAX), line));
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    Ok(placed.into_iter().map(|(_, line)| line).collect())
 }
 
 fn resolve<'a>(line: &'a EventLine, names: &Names) -> Result<Wanted<'a>, String> {

@@ -66,6 +66,8 @@ pub enum DeliveredItem {
     Event(EventLine),
     /// One of these.
     Either(Vec<Vec<EventLine>>),
+    /// All of these, in any order.
+    AnyOrder(Vec<EventLine>),
 }
 
 /// An event in words: `Started web`, `Died web/app 137 OOMKilled`, `Removed web/app#0`, `PodSync web`,
@@ -143,8 +145,13 @@ impl fmt::Display for EventLine {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct EitherForm {
-    either: Vec<Vec<EventLine>>,
+struct ItemForm {
+    /// Several histories, of which one must have been told.
+    #[serde(default)]
+    either: Option<Vec<Vec<EventLine>>>,
+    /// Events that must all have been told, in any order.
+    #[serde(default)]
+    any_order: Option<Vec<EventLine>>,
 }
 
 impl<'de> Deserialize<'de> for DeliveredItem {
@@ -154,7 +161,7 @@ impl<'de> Deserialize<'de> for DeliveredItem {
             type Value = DeliveredItem;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an event like Died web/app 137, or either: with a list of histories")
+                f.write_str("an event like Died web/app 137, either: with a list of histories, or anyOrder: with a list of events")
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<DeliveredItem, E> {
@@ -168,7 +175,17 @@ impl<'de> Deserialize<'de> for DeliveredItem {
                 map: A,
             ) -> Result<DeliveredItem, A::Error> {
                 let map = serde::de::value::MapAccessDeserializer::new(map);
-                EitherForm::deserialize(map).map(|form| DeliveredItem::Either(form.either))
+                match ItemForm::deserialize(map)? {
+                    ItemForm {
+                        either: Some(ways),
+                        any_order: None,
+                    } => Ok(DeliveredItem::Either(ways)),
+                    ItemForm {
+                        either: None,
+                        any_order: Some(events),
+                    } => Ok(DeliveredItem::AnyOrder(events)),
+                    _ => Err(serde::de::Error::custom("expected either or anyOrder")),
+                }
             }
         }
         deserializer.deserialize_any(Visitor)

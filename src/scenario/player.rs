@@ -7,6 +7,7 @@
 use std::io;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use super::action::{Action, Churn};
@@ -21,20 +22,22 @@ use crate::clock::Clock;
 use crate::lifecycle::{Mono, UnixNanos};
 
 /// What the node's wall clock shows when a scenario begins: 2026-01-01, midnight UTC.
-pub const BEGINNING: UnixNanos = UnixNanos(1_767_225_600_000_000_000);
+pub(super) const BEGINNING: UnixNanos = UnixNanos(1_767_225_600_000_000_000);
 
 /// How long it takes until everything has happened that happens at one moment: timers are told apart
 /// by the millisecond.
 const SETTLING: Duration = Duration::from_millis(1);
 
 /// What was not as expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Failure {
     /// The line of the scenario that expected it; 0 if it is one of the laws that hold always.
     pub line: u64,
     /// The column.
     pub column: u64,
     /// When.
+    #[serde(serialize_with = "in_seconds", rename = "atSeconds")]
     pub at: Duration,
     /// What was looked at.
     pub what: String,
@@ -44,6 +47,10 @@ pub struct Failure {
     pub got: String,
     /// The two line by line, where that says more.
     pub diff: Option<String>,
+}
+
+fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
 }
 
 /// A scenario that was played.

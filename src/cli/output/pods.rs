@@ -78,11 +78,11 @@ pub(crate) fn warnings(pods: &[Arc<PodStatus>]) -> String {
     let mut text = String::new();
     for status in pods {
         if let Some(error) = &status.error {
-            text.push_str(&format!(
-                "pleg: {}: details may be behind, the last inspection failed: {}\n",
-                pod_name(status),
-                shown(error)
-            ));
+            text += "pleg: ";
+            text += &pod_name(status);
+            text += ": details may be behind, the last inspection failed: ";
+            text += &shown(error);
+            text.push('\n');
         }
     }
     text

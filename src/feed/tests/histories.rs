@@ -133,7 +133,7 @@ impl Watcher {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn every_subscriber_is_told_each_subject_once_and_to_its_present_phase(

@@ -132,7 +132,7 @@ impl Flight {
         self.write_to(&mut *out)
     }
 
-    /// Starts to keep the last minutes. [`Builder::tap`](crate::pleg::Builder::tap) wants
+    /// Starts to keep the last minutes. [`Builder::tap`](crate::Builder::tap) wants
     /// `move |tapped| tap.see(tapped)`.
     ///
     /// # Errors

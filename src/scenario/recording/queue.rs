@@ -187,7 +187,7 @@ pub struct Recorder<K: Keeper> {
 }
 
 impl<K: Keeper> Recorder<K> {
-    /// Starts a recorder. [`Builder::tap`](crate::pleg::Builder::tap) wants
+    /// Starts a recorder. [`Builder::tap`](crate::Builder::tap) wants
     /// `move |tapped| tap.see(tapped)`.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::cri::Tapped;
 use crate::engine::{Output, Settings};
 use crate::feed::WatchFrom;
 use crate::lifecycle::{LifecycleEvent, Now, UnixNanos};
-use crate::pleg::{Builder, Pleg};
+use crate::{Builder, Pleg};
 use crate::simulate::SimulatedRuntime;
 
 /// 1 January 2026.

@@ -6,18 +6,18 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::task::JoinHandle;
 
-use super::driver::{Machine, run};
-use super::*;
 use crate::clock::Clock;
 use crate::engine::{
-    Answer, Counters, Failure, FailureKind, Freshness, Health, HealthState, Input, Mode,
-    ModeChange, Output, PollingReason, Question, Reading, RequestId, SessionId,
+    Answer, Failure, FailureKind, Freshness, Health, HealthState, Input, Mode, ModeChange, Output,
+    PollingReason, Question, Reading, RequestId, SessionId,
 };
 use crate::feed::{WatchError, WatchFrom};
 use crate::lifecycle::{
     EventSubject, LifecycleEvent, LifecycleKind, Mark, Mono, Now, PodIdentity, PodStatus, PodUid,
     Revision, SeqPoint, Source, UnixNanos,
 };
+use crate::pleg::driver::{Machine, run};
+use crate::pleg::{Driver, EngineStats, Pleg, Stopped};
 
 /// What the machine was told, and when.
 type Told = Arc<Mutex<Vec<(Mono, Input)>>>;
@@ -29,7 +29,6 @@ struct Scripted<F> {
     script: F,
     timeout: Option<Mono>,
     mode: Mode,
-    counters: Counters,
     count: u64,
 }
 
@@ -72,8 +71,8 @@ impl<F: FnMut(&Input) -> Vec<Output>> Machine for Scripted<F> {
         }
     }
 
-    fn counters(&self) -> &Counters {
-        &self.counters
+    fn stats(&self) -> EngineStats {
+        EngineStats::default()
     }
 
     fn mark(&mut self, now: Now) -> Mark {
@@ -115,7 +114,6 @@ impl Shell {
             script,
             timeout,
             mode: Mode::Connecting,
-            counters: Counters::default(),
             count: 0,
         };
         let driver = tokio::spawn(run(machine, clock, inlets, outlets));

@@ -1,0 +1,36 @@
+//! A model check of the real engine: the laws' properties as an oracle, the world as the adversary.
+//!
+//! It owns no copy of the engine's rules. The engine runs as it is, on its canonical states; what
+//! stands beside it is a runtime, a stream, calls and clocks ([`run`]) and a judge who sees only
+//! what the engine puts out and what the world really is ([`oracle`], [`rest`]). [`explore`] visits
+//! every state within a budget, shortest ways first; [`walk`] goes further at random.
+//!
+//! A counterexample prints where it began and its steps; `replay_a_counterexample` is where to put
+//! them while looking for the cause, and a named test is where they stay.
+//!
+//! Bounds: `PLEG_MODEL_STATES` (states for each start), `PLEG_MODEL_SECS` (an end by the clock,
+//! for long runs by hand), `PLEG_MODEL_WALKS`, `PLEG_MODEL_SEED`. Without them an optimised build
+//! takes about a minute, a debug build a few seconds:
+//! `cargo test --release --lib engine::model -- --nocapture`.
+
+mod drive;
+mod explore;
+mod fingerprint;
+mod moves;
+mod offers;
+mod oracle;
+mod rest;
+mod run;
+mod step;
+mod truth;
+mod walk;
+
+pub(crate) use oracle::Violation;
+pub(crate) use run::Run;
+pub(crate) use step::{Budget, Habits, Lie, Step, Told};
+pub(crate) use truth::{
+    Cast, ONE_CONTAINER, Stage, Subject, TWO_CONTAINERS, TWO_SANDBOXES, Truth, UNLABELLED,
+};
+pub(crate) use walk::end;
+
+mod tests;

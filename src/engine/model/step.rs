@@ -1,0 +1,102 @@
+//! One step of a run: what the runtime, the stream, the calls, the clocks or a reader do next.
+//!
+//! A step names its object by position, so that a list of steps is a whole run: printed by a
+//! counterexample, replayed by a test, cut down by the shrinker.
+
+use super::truth::{Stage, Subject};
+use crate::engine::Freshness;
+use crate::lifecycle::EventKind;
+
+/// How the stream tells a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Told {
+    /// By the runtime's usual messages.
+    Truly,
+    /// Not at all: the message is lost, or this change never gives one.
+    Silently,
+    /// With a message that carries no statuses. A fault.
+    WithoutSnapshot,
+    /// With a message whose statuses are from before the change. A fault.
+    WithOldSnapshot,
+}
+
+/// How a DELETED lies about a subject that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Lie {
+    /// Its snapshot agrees with it.
+    Whole,
+    /// Its snapshot still shows the subject.
+    Contradicted,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Step {
+    /// The runtime changes.
+    Change {
+        subject: Subject,
+        to: Stage,
+        told: Told,
+    },
+    /// The stream gets a message about something past, with a snapshot of now. A fault.
+    TellLate { subject: Subject, kind: EventKind },
+    /// The stream gets a DELETED of a subject that is there. A fault.
+    TellFalseDeleted { subject: Subject, lie: Lie },
+    /// A message that was gathered a moment ago is stamped only now. A fault.
+    StampLate { nth: u8 },
+    /// A message arrives. Any but the first: a fault.
+    Deliver { nth: u8 },
+    /// A message arrives, and will once more. A fault.
+    DeliverTwice { nth: u8 },
+    /// The stream ends. What was in flight waits for the next one, or is lost. A fault.
+    Break { backlog: bool },
+    /// A call is answered; each of its two parts shows one of the moments since it was sent.
+    Answer {
+        call: u8,
+        sandboxes: u8,
+        containers: u8,
+    },
+    /// A call fails.
+    Fail { call: u8 },
+    /// Time passes to the engine's next timeout.
+    Wake,
+    /// This much time passes; the engine is woken at each of its timeouts.
+    Linger { millis: u32 },
+    /// The wall clock steps back. A fault.
+    ClockBack { seconds: u32 },
+    /// A reader takes a mark, to ask later.
+    TakeMark,
+    /// A reader asks for something newer than the mark taken, or than now.
+    Read { freshness: Freshness },
+    /// Somebody asks for a relist: of the pod, or of everything.
+    RequestRelist { of_pod: bool },
+}
+
+/// What a run may still do of the things that must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Budget {
+    /// Faults of the stream and of the wall clock.
+    pub faults: u8,
+    /// Calls that fail.
+    pub failures: u8,
+    /// Readers that ask.
+    pub readers: u8,
+    /// Relists that somebody requests.
+    pub requests: u8,
+    /// Jumps to the engine's next timeout.
+    pub wakes: u8,
+    /// Longer waits.
+    pub lingers: u8,
+}
+
+/// What does not change during a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    /// The most messages in flight.
+    pub in_flight: usize,
+    /// Whether a sandbox may be ready before it has an address.
+    pub addresses_late: bool,
+    /// The lengths of the longer waits, in milliseconds: each tells one of the engine's delays
+    /// from the next.
+    pub lingers: &'static [u32],
+}
