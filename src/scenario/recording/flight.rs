@@ -13,7 +13,7 @@ use super::encode::Encoder;
 use super::format::{Entry, Header, Record};
 use super::known::{Known, StreamState};
 use super::queue::{Keeper, QueueLimits, Recorder, RecordingTap};
-use super::write::{Recorded, create, output};
+use super::write::{Recorded, create, create_anew, output};
 use crate::engine::{Input, Question, RequestId, RuntimeVersion, Settings};
 use crate::lifecycle::{Mono, Now};
 
@@ -129,6 +129,16 @@ impl Flight {
     /// If it cannot be written.
     pub fn dump(&self, path: &Path) -> io::Result<Recorded> {
         let mut out = output(create(path)?, path);
+        self.write_to(&mut *out)
+    }
+
+    /// The same into a file that must not exist: for a name that nobody chose.
+    ///
+    /// # Errors
+    ///
+    /// If it exists or cannot be written.
+    pub fn dump_anew(&self, path: &Path) -> io::Result<Recorded> {
+        let mut out = output(create_anew(path)?, path);
         self.write_to(&mut *out)
     }
 

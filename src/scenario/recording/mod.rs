@@ -35,7 +35,7 @@ pub use error::{Problem, ReadError};
 pub use flight::{Flight, FlightLimits, FlightRecorder};
 pub use format::{Entry, Header, Record, VERSION};
 pub use known::Known;
-pub use play::{Deviations, Fidelity, Replayed, play};
+pub use play::{Deviations, Fidelity, PlayedRecording, Replayed, play, play_file};
 pub use queue::{Keeper, QueueLimits, Recorder, RecordingTap};
 pub use read::{Reader, open};
 pub use write::{FileRecorder, Recorded, Writer};

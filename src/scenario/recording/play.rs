@@ -15,18 +15,21 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::BufRead;
+use std::path::Path;
 use std::time::Duration;
 
+use super::deliveries::Deliveries;
 use super::error::ReadError;
 use super::format::{Entry, Header, Record};
 use super::known::{Known, StreamState};
-use super::read::Reader;
+use super::read::{Reader, open};
 use crate::cri::Tapped;
 use crate::engine::{
     Answer, Counters, Engine, Failure, FailureKind, Input, Inspection, Mode, Output, Question,
     RequestId, SessionId, Settings, StreamEnd,
 };
 use crate::lifecycle::{Mono, Now, UnixNanos};
+use crate::scenario::trace::{Trace, TraceRecorder};
 
 /// How long an answer takes that was not recorded.
 const LATENCY: Duration = Duration::from_millis(1);
@@ -138,6 +141,42 @@ pub fn play<R: BufRead>(
         mode: player.engine.mode(),
         counters: player.engine.counters().clone(),
         header,
+    })
+}
+
+/// A recording that was played, with what came of it.
+#[derive(Clone, Debug)]
+pub struct PlayedRecording {
+    /// How it went.
+    pub replayed: Replayed,
+    /// What was delivered.
+    pub deliveries: Deliveries,
+    /// All that went into the engine and came out of it, if it was to be kept.
+    pub trace: Option<Trace>,
+}
+
+/// Opens a recording and plays it with its own settings. A trace is as long as the recording: it is
+/// kept only if it is wanted.
+///
+/// # Errors
+///
+/// If the file cannot be read, or no further than some line.
+pub fn play_file(path: &Path, keep_trace: bool) -> Result<PlayedRecording, ReadError> {
+    let mut reader = open(path)?;
+    let mut deliveries = Deliveries::default();
+    let tracer = keep_trace.then(TraceRecorder::default);
+    let replayed = play(&mut reader, None, &mut |tapped| {
+        if let Tapped::Output(Output::Deliver(event)) = tapped {
+            deliveries.push(event);
+        }
+        if let Some(tracer) = &tracer {
+            tracer.take(tapped);
+        }
+    })?;
+    Ok(PlayedRecording {
+        replayed,
+        deliveries,
+        trace: tracer.map(|tracer| tracer.finish()),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -108,11 +109,19 @@ pub(super) fn output(file: File, path: &Path) -> Box<dyn Write + Send> {
 
 /// Makes a file that only its owner may read: what runs on a node is nobody else's business.
 pub(super) fn create(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
     OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// The same, unless there is something of that name, be it a link of somebody else's.
+pub(super) fn create_anew(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
         .mode(0o600)
         .open(path)
 }

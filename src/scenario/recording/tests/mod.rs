@@ -16,8 +16,8 @@ use crate::cri::Tapped;
 use crate::engine::{Output, Settings};
 use crate::feed::WatchFrom;
 use crate::lifecycle::{LifecycleEvent, Now, UnixNanos};
-use crate::{Builder, Pleg};
 use crate::simulate::SimulatedRuntime;
+use crate::{Builder, Pleg};
 
 /// 1 January 2026.
 const EPOCH: UnixNanos = UnixNanos(1_767_225_600_000_000_000);
