@@ -13,6 +13,8 @@ mod pods;
 mod record;
 mod replay;
 mod signals;
+#[cfg(feature = "simulate")]
+mod simulate;
 mod unreachable;
 mod watch;
 
@@ -82,6 +84,8 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
             Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
             // Played above: virtual time wants event loops of its own.
             Command::Replay(_) => Ok(()),
+            #[cfg(feature = "simulate")]
+            Command::Simulate(simulate) => simulate::run(&simulate, stop).await,
         }
     });
     // A write that nobody reads may hang in a thread of its own; it must not keep the process.

@@ -28,6 +28,8 @@ pub enum Action {
     FailStart(ContainerName),
     /// A container ends.
     Exit(Exit),
+    /// Whatever runs in many pods ends, in order of name.
+    ExitMany(ExitMany),
     /// Removes a container, killing it first if it runs.
     Remove(ContainerName),
     /// Stops a sandbox: what runs in it is killed.
@@ -188,6 +190,18 @@ pub struct Exit {
     /// The runtime's reason; `Completed` or `Error` if absent.
     #[serde(default)]
     pub reason: Option<String>,
+}
+
+/// See [`Action::ExitMany`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ExitMany {
+    /// The pods: those whose names begin so.
+    pub pods: PodName,
+    /// The exit code; 0 if absent.
+    #[serde(default)]
+    pub code: i32,
 }
 
 /// See [`Action::AmendReason`].

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use super::action::{Action, Character, Events, Preset, Run, RunMany, Stamps};
+use super::action::{Action, Character, Events, ExitMany, Preset, Run, RunMany, Stamps};
 use super::names::Names;
 use super::stage_faults;
 use super::values::{ContainerName, PodName};
 use crate::clock::Clock;
 use crate::cri::{ReaderLimits, ReaderPlace, StreamReader};
 use crate::engine::SessionId;
-use crate::lifecycle::PodUid;
+use crate::lifecycle::{PodUid, ReportedState};
 use crate::simulate::{self, EventSupport, ExitStatus, Pod, Rpc, Sharing, SimulatedRuntime};
 
 /// A node.
@@ -96,6 +96,7 @@ impl Stage {
                 };
                 refused(self.runtime.exit_container(&id, status))?;
             }
+            Action::ExitMany(many) => self.exit_many(many)?,
             Action::Remove(name) => {
                 let id = self.names.container(name)?;
                 refused(self.runtime.remove_container(&id))?;
@@ -215,6 +216,23 @@ impl Stage {
                 let id = self.names.container(&name)?;
                 refused(self.runtime.start_container(&id))?;
                 refused(self.runtime.exit_container(&id, 0))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn exit_many(&mut self, many: &ExitMany) -> Result<(), String> {
+        for pod in self.names.pods_named(&many.pods.0) {
+            let uid = self.names.uid(&pod)?;
+            let running: Vec<_> = self.runtime.world(|world| {
+                world
+                    .containers_of_pod(&uid)
+                    .filter(|container| container.state == ReportedState::Running)
+                    .map(|container| container.id.clone())
+                    .collect()
+            });
+            for id in running {
+                refused(self.runtime.exit_container(&id, many.code))?;
             }
         }
         Ok(())
