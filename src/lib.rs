@@ -71,4 +71,4 @@ pub mod scenario;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 
-pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped, Tapped};
+pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped};

@@ -79,6 +79,8 @@ pub(crate) enum CommandArgs {
     Watch(WatchArgs),
     /// Print the node's pods and their containers, from one full relist
     Pods(PodsArgs),
+    /// Record what the runtime says, for a replay elsewhere
+    Record(RecordArgs),
     /// Play scenarios and tell what was not as expected
     Replay(ReplayArgs),
     /// Be a container runtime without containers, for any client of CRI
@@ -184,6 +186,29 @@ pub(crate) struct WatchArgs {
 
     /// Poll instead of following events; the same as --feature-gates EventedPLEG=false
     #[arg(long, conflicts_with = "feature_gates")]
+    pub(crate) no_events: bool,
+
+    /// At the end, write a recording of the last 10 minutes; SIGUSR1 writes one at any time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dump_last: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example: five minutes of the node's runtime, compressed, and what they tell on a laptop
+  pleg record --out node.jsonl.zst --for 5m
+  pleg replay node.jsonl.zst")]
+pub(crate) struct RecordArgs {
+    /// Where to; a name that ends in .zst has it compressed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    /// End after this time (30s, 5m, 1h30m)
+    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) lasting: Option<Duration>,
+
+    /// Poll instead of following events
+    #[arg(long)]
     pub(crate) no_events: bool,
 }
 
@@ -309,7 +334,7 @@ mod tests {
 
     #[test]
     fn each_help_fits_a_screen_and_shows_an_example() {
-        for name in ["watch", "pods", "replay", "simulate"] {
+        for name in ["watch", "pods", "record", "replay", "simulate"] {
             let error = Args::try_parse_from(["pleg", name, "--help"]).unwrap_err();
             let help = error.to_string();
             assert!(help.contains("Example"), "{help}");

@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Watch(WatchConfig),
     /// Print the pods once.
     Pods(PodsConfig),
+    /// Record what the runtime says.
+    Record(RecordConfig),
     /// Play scenarios.
     Replay(ReplayConfig),
     /// Serve a simulated runtime.
@@ -75,6 +77,19 @@ pub(crate) struct WatchConfig {
     pub(crate) count: Option<u64>,
     /// Which events to print.
     pub(crate) filter: EventFilter,
+    /// Whether to follow the runtime's events; else it is polled.
+    pub(crate) events: bool,
+    /// Where the last minutes go at the end.
+    pub(crate) dump_last: Option<PathBuf>,
+}
+
+/// What `record` writes and when it ends.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RecordConfig {
+    /// Where to.
+    pub(crate) out: PathBuf,
+    /// Ends after this time.
+    pub(crate) lasting: Option<Duration>,
     /// Whether to follow the runtime's events; else it is polled.
     pub(crate) events: bool,
 }
@@ -138,6 +153,11 @@ impl Config {
                     cut_ids: !pods.no_trunc,
                     namespace: pods.namespace,
                 }),
+                CommandArgs::Record(record) => Command::Record(RecordConfig {
+                    out: record.out,
+                    lasting: record.lasting,
+                    events: !record.no_events,
+                }),
                 CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
                     paths: replay.paths,
                     format: replay.output,
@@ -169,6 +189,7 @@ impl From<WatchArgs> for WatchConfig {
                 pod: args.pod,
             },
             events: !args.no_events && gate.unwrap_or(true),
+            dump_last: args.dump_last,
         }
     }
 }
@@ -380,6 +401,7 @@ mod tests {
                 count: None,
                 filter: EventFilter::default(),
                 events: true,
+                dump_last: None,
             })
         );
     }
@@ -388,7 +410,8 @@ mod tests {
     fn every_word_of_watch_arrives() {
         let watch = watch(
             "watch --simulate --for 1h30m --count 7 --type Died --type ContainerStarted \
-             --namespace kube-system --pod dns --from now -o json --no-events",
+             --namespace kube-system --pod dns --from now -o json --no-events \
+             --dump-last last.zst",
         );
         assert_eq!(
             watch,
@@ -406,6 +429,7 @@ mod tests {
                     pod: Some("dns".into()),
                 },
                 events: false,
+                dump_last: Some("last.zst".into()),
             }
         );
     }

@@ -10,6 +10,7 @@ mod discover;
 mod follow;
 mod output;
 mod pods;
+mod record;
 mod replay;
 mod signals;
 #[cfg(feature = "simulate")]
@@ -79,6 +80,7 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
         let stop = signals::asked_to_stop().context("cannot listen for signals")?;
         match config.command {
             Command::Watch(watch) => watch::run(&config.runtime, &watch, variable, stop).await,
+            Command::Record(record) => record::run(&config.runtime, &record, stop).await,
             Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
             // Played above: virtual time wants event loops of its own.
             Command::Replay(_) => Ok(()),

@@ -10,11 +10,10 @@ use tonic::transport::Channel;
 
 use super::driver::{Driver, Inlets, Outlets};
 use super::handle::Pleg;
-use super::tap::{Tap, Tapped};
 use crate::backoff::reconnect_delays;
 use crate::cache::cache;
 use crate::clock::Clock;
-use crate::cri::{CallLimits, Endpoint, ReaderLimits, ReaderPlace, StreamSource};
+use crate::cri::{CallLimits, Endpoint, ReaderLimits, ReaderPlace, StreamSource, Tap, Tapped};
 use crate::engine::{Engine, Mode, Settings};
 use crate::feed::{DEFAULT_CAPACITY, feed};
 

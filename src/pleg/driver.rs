@@ -23,12 +23,12 @@ use tracing::info;
 use super::command::Command;
 use super::handle::{EngineStats, Stats};
 use super::notes::NoteLog;
-use super::tap::{Tap, Traced};
+use super::tap::Traced;
 use crate::cache::CacheWriter;
 use crate::clock::Clock;
 use crate::cri::{
     CallLimits, CriClient, Inbox, ReaderLimits, ReaderPlace, StartError, StreamItem, StreamReader,
-    StreamSource,
+    StreamSource, Tap,
 };
 use crate::engine::{
     Answer, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId, Reading,
@@ -110,7 +110,10 @@ impl Driver {
         } = self;
         match tap {
             None => run(engine, clock, inlets, outlets).await,
-            Some(tap) => run(Traced::new(engine, tap), clock, inlets, outlets).await,
+            Some(tap) => {
+                let traced = Traced::begin(engine, tap, clock.now());
+                run(traced, clock, inlets, outlets).await
+            }
         }
     }
 }

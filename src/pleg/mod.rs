@@ -36,4 +36,3 @@ mod tests;
 pub use builder::{BuildError, Builder};
 pub use driver::Driver;
 pub use handle::{EngineStats, Pleg, Stats, Stopped};
-pub use tap::Tapped;

@@ -1,45 +1,11 @@
-//! The tap: a look at everything that goes into the engine and comes out of it.
-//!
-//! It sits between driver and engine and changes neither: inputs are shown before the engine takes
-//! them, outputs as the driver does. A driver without a tap runs the bare engine.
-
-use std::fmt;
-use std::sync::Arc;
+//! An engine with a tap on it: what goes in is shown before the engine takes it, what comes out as the
+//! driver does.
 
 use super::driver::Machine;
 use super::handle::EngineStats;
-use crate::engine::{Health, Input, Mode, Output};
+use crate::cri::{Tap, Tapped};
+use crate::engine::{Engine, Health, Input, Mode, Output};
 use crate::lifecycle::{Mark, Mono, Now};
-
-/// What a tap is shown.
-#[derive(Clone, Copy, Debug)]
-pub enum Tapped<'a> {
-    /// The engine is about to take this.
-    Input {
-        /// When.
-        now: Now,
-        /// What.
-        input: &'a Input,
-    },
-    /// The driver is about to carry this out: it follows from the last input.
-    Output(&'a Output),
-}
-
-/// Whom to show it to.
-#[derive(Clone)]
-pub(super) struct Tap(Arc<dyn Fn(Tapped<'_>) + Send + Sync>);
-
-impl Tap {
-    pub(super) fn new(tap: impl Fn(Tapped<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tap))
-    }
-}
-
-impl fmt::Debug for Tap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tap")
-    }
-}
 
 /// A machine with a tap on it.
 pub(super) struct Traced<M> {
@@ -48,20 +14,29 @@ pub(super) struct Traced<M> {
 }
 
 impl<M> Traced<M> {
-    pub(super) fn new(machine: M, tap: Tap) -> Self {
+    fn new(machine: M, tap: Tap) -> Self {
         Self { machine, tap }
+    }
+}
+
+impl Traced<Engine> {
+    /// Shows with what the engine begins.
+    pub(super) fn begin(engine: Engine, tap: Tap, now: Now) -> Self {
+        let settings = engine.settings();
+        tap.show(Tapped::Begun { now, settings });
+        Self::new(engine, tap)
     }
 }
 
 impl<M: Machine> Machine for Traced<M> {
     fn handle(&mut self, now: Now, input: Input) {
-        (self.tap.0)(Tapped::Input { now, input: &input });
+        self.tap.show(Tapped::Input { now, input: &input });
         self.machine.handle(now, input);
     }
 
     fn poll_output(&mut self) -> Option<Output> {
         let output = self.machine.poll_output()?;
-        (self.tap.0)(Tapped::Output(&output));
+        self.tap.show(Tapped::Output(&output));
         Some(output)
     }
 
@@ -82,6 +57,7 @@ impl<M: Machine> Machine for Traced<M> {
     }
 
     fn mark(&mut self, now: Now) -> Mark {
+        self.tap.show(Tapped::Marked { now });
         self.machine.mark(now)
     }
 }

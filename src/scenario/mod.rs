@@ -18,6 +18,7 @@ mod file;
 mod listing;
 mod names;
 mod player;
+pub mod recording;
 mod shown;
 mod stage;
 mod stage_faults;

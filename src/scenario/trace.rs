@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::listing::LastListing;
 pub use super::listing::ListingChange;
-use crate::Tapped;
+use crate::cri::Tapped;
 use crate::engine::{Answer, Input, Output, Question, RequestId};
 use crate::lifecycle::Now;
 
@@ -88,6 +88,7 @@ impl TraceRecorder {
                     outputs: Vec::new(),
                 });
             }
+            Tapped::Begun { .. } | Tapped::Marked { .. } => {}
             Tapped::Output(output) => {
                 if let Output::Ask {
                     request,
