@@ -16,7 +16,11 @@ fn here(path: &str) -> PathBuf {
 }
 
 fn files() -> Vec<PathBuf> {
-    let files = scenario_files(&here("scenarios")).unwrap();
+    let mut files = scenario_files(&here("scenarios")).unwrap();
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "yaml")
+    });
     assert!(files.len() >= 50, "only {} scenarios", files.len());
     files
 }

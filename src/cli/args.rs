@@ -81,7 +81,7 @@ pub(crate) enum CommandArgs {
     Pods(PodsArgs),
     /// Record what the runtime says, for a replay elsewhere
     Record(RecordArgs),
-    /// Play scenarios and tell what was not as expected
+    /// Play scenarios and recordings and tell what was not as expected
     Replay(ReplayArgs),
     /// Be a container runtime without containers, for any client of CRI
     #[cfg(feature = "simulate")]
@@ -237,7 +237,7 @@ Exits with 1 if anything was not as expected.
 Example: every scenario of a folder
   pleg replay scenarios")]
 pub(crate) struct ReplayArgs {
-    /// Scenarios, or folders of them
+    /// Scenarios (.yaml), recordings (.jsonl, .jsonl.zst), or folders of them
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -248,6 +248,10 @@ pub(crate) struct ReplayArgs {
     /// Print everything that went into the engine and came out of it, too
     #[arg(long)]
     pub(crate) trace: bool,
+
+    /// What a recording must tell: a trace, or what pleg watch -o json printed
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) expect_same_as: Option<PathBuf>,
 }
 
 // The variants carry plain comments: documented ones would double the length of each help.

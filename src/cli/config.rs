@@ -108,12 +108,14 @@ pub(crate) struct PodsConfig {
 /// What `replay` plays and prints.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ReplayConfig {
-    /// Scenarios, or folders of them.
+    /// Scenarios, recordings, or folders of them.
     pub(crate) paths: Vec<PathBuf>,
     /// How to print.
     pub(crate) format: WatchFormat,
     /// Whether to print the traces.
     pub(crate) trace: bool,
+    /// What a recording must tell.
+    pub(crate) expect_same_as: Option<PathBuf>,
 }
 
 impl Config {
@@ -125,7 +127,7 @@ impl Config {
     pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
         let global = args.global;
         let needs_runtime = match &args.command {
-            CommandArgs::Watch(_) | CommandArgs::Pods(_) => true,
+            CommandArgs::Watch(_) | CommandArgs::Pods(_) | CommandArgs::Record(_) => true,
             // Scenarios bring their own.
             CommandArgs::Replay(_) => false,
             #[cfg(feature = "simulate")]
@@ -162,6 +164,7 @@ impl Config {
                     paths: replay.paths,
                     format: replay.output,
                     trace: replay.trace,
+                    expect_same_as: replay.expect_same_as,
                 }),
                 #[cfg(feature = "simulate")]
                 CommandArgs::Simulate(simulate) => Command::Simulate(simulate),

@@ -19,6 +19,8 @@ mod listing;
 mod names;
 mod player;
 pub mod recording;
+#[cfg(test)]
+mod schema;
 mod shown;
 mod stage;
 mod stage_faults;

@@ -307,7 +307,6 @@ impl fmt::Display for Count {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Bounds {
     #[serde(default)]
     at_least: Option<u64>,
@@ -348,95 +347,6 @@ impl<'de> Deserialize<'de> for Count {
             }
         }
         deserializer.deserialize_any(Visitor)
-    }
-}
-
-#[cfg(test)]
-mod schema {
-    //! How these values look in the JSON Schema.
-
-    use super::{
-        At, Bounds, ClockStep, ContainerName, Count, PodName, SandboxName, SubjectName, Time,
-    };
-    use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-    use std::borrow::Cow;
-
-    const NAME: &str = "[A-Za-z0-9._-]+";
-
-    macro_rules! text {
-        ($type:ty, $name:literal, $about:literal, $pattern:expr) => {
-            impl JsonSchema for $type {
-                fn schema_name() -> Cow<'static, str> {
-                    $name.into()
-                }
-
-                fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                    let pattern: String = $pattern;
-                    json_schema!({ "type": "string", "description": $about, "pattern": pattern })
-                }
-            }
-        };
-    }
-
-    const TIME: &str = r"^0$|^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
-    text!(Time, "Time", "A time: 400ms, 1.5s, 5m, 1h30m", TIME.into());
-    text!(
-        ClockStep,
-        "ClockStep",
-        "A step of the clock: -40s, 10m",
-        r"^[+-]?(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$".into()
-    );
-    text!(
-        PodName,
-        "Pod",
-        "A pod's name in the scenario",
-        format!("^{NAME}$")
-    );
-    text!(
-        SandboxName,
-        "Sandbox",
-        "A sandbox: web, the pod's newest; web#0, its first",
-        format!("^{NAME}(#[0-9]+)?$")
-    );
-    text!(
-        ContainerName,
-        "Container",
-        "A container: web/app, the newest of that name; web/app#0, the first",
-        format!("^{NAME}/{NAME}(#[0-9]+)?$")
-    );
-    text!(
-        SubjectName,
-        "Subject",
-        "A container (web/app) or a sandbox (web)",
-        format!("^{NAME}(/{NAME})?(#[0-9]+)?$")
-    );
-
-    impl JsonSchema for Count {
-        fn schema_name() -> Cow<'static, str> {
-            "Count".into()
-        }
-
-        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-            let bounds = generator.subschema_for::<Bounds>();
-            json_schema!({
-                "description": "Exactly so many, or within bounds",
-                "anyOf": [{ "type": "integer", "minimum": 0 }, bounds],
-            })
-        }
-    }
-
-    impl<T: JsonSchema> JsonSchema for At<T> {
-        fn inline_schema() -> bool {
-            T::inline_schema()
-        }
-
-        fn schema_name() -> Cow<'static, str> {
-            T::schema_name()
-        }
-
-        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-            T::json_schema(generator)
-        }
     }
 }
 
