@@ -125,7 +125,7 @@ impl Config {
     pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
         let global = args.global;
         let needs_runtime = match &args.command {
-            CommandArgs::Watch(_) | CommandArgs::Pods(_) => true,
+            CommandArgs::Watch(_) | CommandArgs::Pods(_) | CommandArgs::Record(_) => true,
             // Scenarios bring their own.
             CommandArgs::Replay(_) => false,
             #[cfg(feature = "simulate")]
