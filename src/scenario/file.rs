@@ -304,7 +304,7 @@ mod tests {
             ),
             (
                 "expect: {delivered: nothing}",
-                "line 6, column 25: ",
+                "line 6, column 14: ",
                 "the word anything",
             ),
             ("after: 1s", "line 5, column 5: ", "expected one of them"),

@@ -22,6 +22,16 @@ pub struct ListingChange {
     pub gone_containers: Vec<ContainerId>,
 }
 
+impl ListingChange {
+    /// Whether it showed what the one before had shown.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.changed == NodeList::default()
+            && self.gone_sandboxes.is_empty()
+            && self.gone_containers.is_empty()
+    }
+}
+
 /// The last full relist.
 #[derive(Debug, Default)]
 pub(super) struct LastListing {

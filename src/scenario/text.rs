@@ -24,29 +24,25 @@ impl Trace {
 }
 
 impl TraceEntry {
-    /// Whether nothing but a heartbeat or a timer is in it.
+    /// Whether nothing is in it but a heartbeat, a timer or a relist without news.
     #[must_use]
     pub fn is_routine(&self) -> bool {
-        let input = matches!(
-            self.input,
-            TracedInput::Input(
-                Input::Wake
-                    | Input::Answered {
-                        answer: Answer::Version(Ok(_)),
-                        ..
-                    }
-            )
-        );
-        input
-            && self.outputs.iter().all(|output| {
-                matches!(
-                    output,
-                    Output::Ask {
-                        question: Question::Version | Question::FullRelist,
-                        ..
-                    }
-                )
-            })
+        let input = match &self.input {
+            TracedInput::Input(Input::Wake) => true,
+            TracedInput::Input(Input::Answered { answer, .. }) => {
+                matches!(answer, Answer::Version(Ok(_)))
+            }
+            TracedInput::Input(_) => false,
+            TracedInput::Relisted { change, .. } => change.is_none(),
+        };
+        let is_routine = |output: &Output| match output {
+            Output::Ask { question, .. } => {
+                matches!(question, Question::Version | Question::FullRelist)
+            }
+            Output::ObservedAll { except, .. } => except.is_empty(),
+            _ => false,
+        };
+        input && self.outputs.iter().all(is_routine)
     }
 
     /// Writes the entry in words, each line ended.
