@@ -35,7 +35,7 @@ enum Replayed {
         played: Played,
     },
     Recording {
-        played: PlayedRecording,
+        played: Box<PlayedRecording>,
         /// How it differs from what was to come of it, if that was said.
         differences: Vec<Difference>,
     },
@@ -182,7 +182,7 @@ fn recording(
         .map(|expected| expected.differences(&played.deliveries))
         .unwrap_or_default();
     Ok(Replayed::Recording {
-        played,
+        played: Box::new(played),
         differences,
     })
 }

@@ -104,7 +104,6 @@ impl Checker {
 
     /// What was delivered and never looked at: every event must have been expected.
     pub(super) fn leftovers(
-        &mut self,
         at: Duration,
         names: &super::names::Names,
         consumers: &mut Consumers,
@@ -190,7 +189,7 @@ impl Checker {
                     finding.note(expected, what, "pending", format!("answered: {got}"));
                 }
                 (_, Asked::Failed) => {
-                    finding.note(expected, what, "an answer", "the generator has stopped")
+                    finding.note(expected, what, "an answer", "the generator has stopped");
                 }
                 (AnswerExpect::With(_), Asked::Pending) => {
                     finding.note(expected, what, "answered by now", "pending");
@@ -252,7 +251,7 @@ impl Checker {
                     finding.note(expected, "cache and runtime", wanted, got);
                 }
                 (false, None) => {
-                    finding.note(expected, "cache and runtime", "they differ", "they agree")
+                    finding.note(expected, "cache and runtime", "they differ", "they agree");
                 }
             }
         }

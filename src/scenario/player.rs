@@ -283,9 +283,7 @@ impl Player {
 
     async fn finish(mut self) -> Played {
         let lasted = self.clock.now().mono.since(Mono(0));
-        let unlooked = self
-            .checker
-            .leftovers(lasted, self.stage.names(), &mut self.consumers);
+        let unlooked = Checker::leftovers(lasted, self.stage.names(), &mut self.consumers);
         self.failures.extend(unlooked);
         if self.consumers.pleg().is_ok()
             && let Err(why) = self.consumers.stop().await

@@ -1,5 +1,7 @@
 //! What a pod's status shows against what is expected of it, and against what the runtime has.
 
+use std::fmt::Write as _;
+
 use super::expect::{ContainerState, PodExpect, PodShows, SandboxState};
 use super::names::Names;
 use super::text::{pod_status, sandbox_word, word};
@@ -138,7 +140,8 @@ fn is_shown(expected: &ContainerState, found: Option<&PodContainer>) -> bool {
 fn container_in_words(container: &PodContainer) -> String {
     let mut words = word(container.state).to_owned();
     if let Some(code) = container.exit_code {
-        words.push_str(&format!(" {code} {}", container.reason));
+        // A String never fails.
+        let _ = write!(words, " {code} {}", container.reason);
     }
     words
 }

@@ -222,11 +222,13 @@ fn honest(
     })?;
     let mut raw = runtime
         .message_about(kind, sandbox.as_str())
-        .map(|message| RawEvent::from(&message))
-        .unwrap_or_else(|| RawEvent {
-            created_at: runtime.now().0,
-            ..RawEvent::default()
-        })
+        .map_or_else(
+            || RawEvent {
+                created_at: runtime.now().0,
+                ..RawEvent::default()
+            },
+            |message| RawEvent::from(&message),
+        )
         .kind(kind);
     id.as_str().clone_into(&mut raw.container_id);
     Ok(raw)
@@ -262,7 +264,8 @@ fn shown_container(
         }
         ShownState::Exited(code) => {
             (shown.state, shown.exit_code) = (2, *code);
-            shown.reason = if *code == 0 { "Completed" } else { "Error" }.to_owned();
+            let reason = if *code == 0 { "Completed" } else { "Error" };
+            reason.clone_into(&mut shown.reason);
             if shown.finished_at == 0 {
                 shown.finished_at = now;
             }
@@ -278,7 +281,7 @@ fn bytes(hex: &str) -> Result<Vec<u8>, String> {
         .filter(|byte| !byte.is_ascii_whitespace())
         .collect();
     let wrong = || format!("{hex:?} are no bytes in hexadecimal: expected two digits for each");
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err(wrong());
     }
     digits
