@@ -119,12 +119,10 @@ impl Engine {
             .failure
             .as_ref()
             .is_some_and(|failure| failure.retry_at <= at.at);
-        if is_due
-            && !is_wanted
-            && pod.inspection.is_none()
-            && pod.read.is_none()
-            && pod.due.is_none()
-        {
+        // A wish that stands, or lists without statuses on their way, would not end the error.
+        let is_on_its_way =
+            pod.inspection.is_some() || pod.read.as_ref().is_some_and(|read| read.details);
+        if is_due && !is_wanted && !is_on_its_way {
             pod.want_read(at, at.at, true);
             self.waiting.insert(uid.clone());
         }
