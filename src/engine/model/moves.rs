@@ -78,10 +78,19 @@ impl Run {
                 self.now.wall.0 -= i64::from(seconds) * 1_000_000_000;
                 Ok(())
             }
+            Step::BeDeaf { deaf } => {
+                if deaf {
+                    self.pay_a_fault();
+                }
+                self.deaf = deaf;
+                Ok(())
+            }
             Step::TakeMark => {
                 self.held = Some((self.engine.mark(self.now), self.truth));
                 self.read_since_held = false;
-                self.calls.iter_mut().for_each(|call| call.after_held = false);
+                self.calls
+                    .iter_mut()
+                    .for_each(|call| call.after_held = false);
                 Ok(())
             }
             Step::Read { freshness } => {
@@ -93,6 +102,11 @@ impl Run {
                 self.take(Input::RequestRelist {
                     uid: of_pod.then(|| pod().uid),
                 })
+            }
+            Step::RequestReinspect => {
+                self.budget.requests = self.budget.requests.saturating_sub(1);
+                self.oracle.reinspect_asked();
+                self.take(Input::RequestReinspect { uid: pod().uid })
             }
         }
     }
