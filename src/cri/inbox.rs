@@ -170,6 +170,12 @@ impl Inbox {
         count
     }
 
+    /// Whether nothing waits to be taken.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// What was counted up to now.
     #[must_use]
     pub fn counts(&self) -> ReaderCounts {

@@ -90,6 +90,7 @@ impl Engine {
         self.supervisor.age(at.at);
         self.update_mode();
         self.health.relist_succeeded(begun.at, self.threshold());
+        self.drop_hints_before(begun);
         self.keep_older_observation(&unvouched);
         self.full_observed = Some(begun);
         self.excepted.clone_from(&unvouched);
@@ -345,6 +346,7 @@ impl Engine {
         let mut subject = Subject::new(pod.uid.clone(), knowledge, details, labelled, origin);
         subject.listed = true;
         subject.inspect_since = Some(seen);
+        subject.hint = self.hints.remove(id.as_str());
         self.records.insert(id.clone(), subject, pod);
         self.touch(&pod.uid);
         self.expect_from_stream(id, None, seen);
@@ -423,6 +425,9 @@ impl Engine {
             && subject
                 .told_by_stream
                 .is_some_and(|told| window.begun > told);
+        if verdict == Verdict::Agrees && subject.hint.is_some_and(|hint| hint.at < window.begun) {
+            subject.hint = None;
+        }
         if agreed {
             subject.told_by_stream = None;
             self.trust.agreed();
@@ -490,6 +495,9 @@ impl Engine {
         let Some(event) = phase.map(event_of) else {
             return;
         };
+        if subject.hint.take().is_some_and(|hint| hint.event >= event) {
+            return self.trust.delivered((id.kind(), event));
+        }
         let deadline = seen.at.after(GRACE);
         subject.expected = Some(Expected { event, deadline });
         self.expectations.insert((deadline, id.clone()));

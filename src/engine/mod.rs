@@ -15,7 +15,9 @@
 //! - After each `handle`, call [`Engine::poll_output`] until it returns `None` and carry the outputs out in
 //!   that order: a status is published before the event that speaks of it is delivered.
 //! - [`Engine::poll_timeout`] names the moment at which to call `handle` with [`Input::Wake`], unless
-//!   something else comes first. It changes with every input.
+//!   something else comes first. It changes with every input, and may lie in the past. Give `Wake` after
+//!   the stream messages that have come by then: a full relist begins with it, and messages about unknown
+//!   ids that are handed over after that beginning and were sent before it are stale.
 //! - Every [`Output::Ask`] gets exactly one [`Input::Answered`], a failure if nothing else, within the
 //!   deadline of its call.
 //! - At most one stream is open: [`Output::OpenStream`] never comes before the one before has ended or
@@ -30,6 +32,7 @@ mod calls;
 mod canonical;
 mod counters;
 mod health;
+mod hints;
 mod input;
 mod inspections;
 mod lists;
@@ -67,6 +70,7 @@ pub use settings::Settings;
 use calls::{CallBudget, InFlight, RelistSchedule};
 use counters::bump;
 use health::HealthWatch;
+use hints::Hint;
 use records::Records;
 use staleness::ClockGuard;
 use supervisor::Supervisor;
@@ -104,6 +108,8 @@ pub struct Engine {
     queue: BTreeSet<(pod::Turn, PodUid)>,
     /// Changes that the stream may still tell, by when it is too late.
     expectations: BTreeSet<(Mono, SubjectId)>,
+    /// What the stream told of ids that nobody knows, until a full relist shows or lacks them.
+    hints: BTreeMap<Arc<str>, Hint>,
     /// Pods that this input changed.
     touched: BTreeSet<PodUid>,
     outputs: VecDeque<Output>,
@@ -143,6 +149,7 @@ impl Engine {
             waiting: BTreeSet::new(),
             queue: BTreeSet::new(),
             expectations: BTreeSet::new(),
+            hints: BTreeMap::new(),
             touched: BTreeSet::new(),
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -165,6 +172,7 @@ impl Engine {
         };
         self.clock.observe(self.now);
         let at = self.point();
+        let may_relist = matches!(input, Input::Start | Input::Wake);
         match input {
             Input::Start => self.heartbeat_due = self.now.mono,
             Input::Wake => {}
@@ -189,7 +197,7 @@ impl Engine {
             Input::RequestReinspect { uid } => self.reinspect_requested(uid, at),
             Input::Shutdown => return self.stop(),
         }
-        self.proceed();
+        self.proceed(may_relist);
     }
 
     /// The next thing to do, in order; `None` when all is said.
@@ -302,7 +310,10 @@ impl Engine {
     }
 
     /// Everything that follows from an input: timers, the supervisor, questions, publications.
-    fn proceed(&mut self) {
+    ///
+    /// A full relist begins only with a `Wake`: the caller may hold stream messages that came before
+    /// this moment, and once a list has begun whatever they tell of ids unheard of is stale (law 2.5).
+    fn proceed(&mut self, may_relist: bool) {
         let at = self.point();
         self.judge_expectations(at);
         if self.trust.close_audits(at, &self.settings) {
@@ -313,7 +324,9 @@ impl Engine {
         self.open_stream_if_due();
         self.update_mode();
         self.heartbeat_if_due();
-        self.relist_if_due();
+        if may_relist {
+            self.relist_if_due();
+        }
         self.publish_touched();
         self.evict_tombstones();
         self.send_queued();

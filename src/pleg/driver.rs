@@ -2,7 +2,8 @@
 //!
 //! Each turn takes what is ready, always in the same order: commands, answers (those that are ready
 //! together in the order in which they were asked), what the stream brought, the timer. Nothing can
-//! starve the rest, because each turn looks at all of them. After each single input every output is
+//! starve the rest, because each turn looks at all of them; only the timer waits a few turns while the
+//! stream has brought more than one turn takes. After each single input every output is
 //! carried out, in order, before the next is taken; so the cache is written before an event is
 //! delivered, and a reader's answer comes after both.
 
@@ -37,6 +38,10 @@ use crate::lifecycle::{LifecycleEvent, Mark, Mono, Now};
 
 /// How many commands one turn takes.
 const COMMANDS: usize = 64;
+
+/// For how many turns a wake waits for the inbox to be emptied; a full inbox holds about as many
+/// batches. Whatever floods it for longer holds up neither relist nor heartbeat.
+const TURNS_BEFORE_A_WAKE: u32 = 16;
 
 /// Where inputs come from.
 #[derive(Debug)]
@@ -176,6 +181,7 @@ pub(super) async fn run(
     };
     turning.take(Input::Start);
     let mut taken = Taken::default();
+    let mut turns_waited = 0;
     'running: loop {
         turning.set_timer();
         turning.sources.next(&mut taken).await;
@@ -190,8 +196,14 @@ pub(super) async fn run(
         for item in taken.items.drain(..) {
             turning.take(item.into());
         }
+        // Messages that came before a relist begins are taken before it does, or it makes them stale.
         if std::mem::take(&mut taken.woken) {
-            turning.take(Input::Wake);
+            if turning.sources.inbox.is_empty() || turns_waited >= TURNS_BEFORE_A_WAKE {
+                turns_waited = 0;
+                turning.take(Input::Wake);
+            } else {
+                turns_waited += 1;
+            }
         }
     }
     turning.stop().await;

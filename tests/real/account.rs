@@ -35,6 +35,11 @@ impl Account {
         Self { told, reader }
     }
 
+    /// All that was told so far.
+    pub(crate) fn all(&self) -> Vec<Told> {
+        self.told.borrow().clone()
+    }
+
     /// What was told about a pod, in the order in which it was told.
     pub(crate) fn of_pod(&self, pod: &PodIdentity) -> Vec<Told> {
         let told = self.told.borrow();

@@ -2,8 +2,7 @@
 //! own.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pleg::lifecycle::{ContainerId, PodIdentity, UnixNanos};
@@ -13,21 +12,24 @@ use tokio::time::{sleep, timeout};
 use crate::driver::{Driver, Sandbox, Span, container_events, wall_clock};
 use crate::story::{Program, Story};
 use crate::testbed::{Process, Testbed};
+use crate::wire::ContainerEventType;
 
 /// How long a call may take before the runtime counts as blocked; creations take well
 /// under a second, on a busy machine a few.
-const BLOCKED: Duration = Duration::from_secs(10);
+pub(crate) const BLOCKED: Duration = Duration::from_secs(10);
 
-/// Sends the daemon SIGKILL, ends the container's process meanwhile, and starts the daemon again.
-/// Returns the moment at which it served again.
+/// Sends the daemon SIGKILL, ends the container's process meanwhile, and starts the daemon again after
+/// this long. Returns the moment at which it served again.
 pub(crate) async fn a_container_exits_while_the_runtime_is_dead(
     bed: &Testbed,
     story: &mut Story,
     app: &ContainerId,
+    dead_for: Duration,
 ) -> UnixNanos {
     let process = bed.process_of(app.as_str());
     bed.kill().await;
     let span = killed(process).await;
+    sleep(dead_for).await;
     bed.restart().await;
     let served_again = wall_clock();
     let code = bed.version().exit_code_after_downtime(137);
@@ -62,28 +64,33 @@ async fn killed(process: Process) -> Span {
 /// Another client of the runtime's event stream, which on containerd 1.7 takes events away from
 /// everybody else. It ends when dropped.
 pub(crate) struct OtherEventClient {
-    received: Arc<AtomicUsize>,
+    received: Arc<Mutex<Vec<Received>>>,
     reader: JoinHandle<()>,
 }
 
+/// An event that the other client has received: the id that it is about, and its type.
+pub(crate) type Received = (String, ContainerEventType);
+
 impl OtherEventClient {
     pub(crate) fn open(bed: &Testbed) -> Self {
-        let received = Arc::new(AtomicUsize::new(0));
-        let (socket, count) = (bed.socket(), Arc::clone(&received));
+        let received: Arc<Mutex<Vec<Received>>> = Arc::default();
+        let (socket, list) = (bed.socket(), Arc::clone(&received));
         let reader = tokio::spawn(async move {
             let Ok(mut events) = container_events(&socket).await else {
                 return;
             };
-            while let Ok(Some(_)) = events.message().await {
-                count.fetch_add(1, Ordering::Relaxed);
+            while let Ok(Some(event)) = events.message().await {
+                let kind = event.container_event_type();
+                let mut list = list.lock().expect("nobody panics");
+                list.push((event.container_id, kind));
             }
         });
         Self { received, reader }
     }
 
-    /// How many events it has taken.
-    pub(crate) fn received(&self) -> usize {
-        self.received.load(Ordering::Relaxed)
+    /// The events that it has taken.
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.received.lock().expect("nobody panics").clone()
     }
 }
 

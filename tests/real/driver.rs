@@ -19,8 +19,9 @@ use crate::wire::{
     LinuxContainerConfig, LinuxContainerSecurityContext, LinuxPodSandboxConfig,
     LinuxSandboxSecurityContext, ListContainersRequest, ListPodSandboxRequest, NamespaceMode,
     NamespaceOption, PodSandbox, PodSandboxConfig, PodSandboxFilter, PodSandboxMetadata,
-    RemoveContainerRequest, RemovePodSandboxRequest, RunPodSandboxRequest, RuntimeServiceClient,
-    StartContainerRequest, StopContainerRequest, StopPodSandboxRequest, VersionRequest,
+    PodSandboxStatusRequest, RemoveContainerRequest, RemovePodSandboxRequest, RunPodSandboxRequest,
+    RuntimeServiceClient, StartContainerRequest, StopContainerRequest, StopPodSandboxRequest,
+    VersionRequest,
 };
 
 /// Holds the busybox applets; `tests/testbed.sh` makes and imports it.
@@ -210,21 +211,46 @@ impl Driver {
         Ok(answer.into_inner().status.unwrap_or_default())
     }
 
+    /// The addresses of a sandbox, primary first.
+    pub(crate) async fn addresses(&self, sandbox: &str) -> Result<Vec<String>, Status> {
+        let request = PodSandboxStatusRequest {
+            pod_sandbox_id: sandbox.to_owned(),
+        };
+        let answer = self.client.clone().pod_sandbox_status(request).await?;
+        let status = answer.into_inner().status.unwrap_or_default();
+        let network = status.network.unwrap_or_default();
+        let further = network.additional_ips.into_iter().map(|further| further.ip);
+        let addresses = std::iter::once(network.ip).chain(further);
+        Ok(addresses.filter(|ip| !ip.is_empty()).collect())
+    }
+
     /// The pod's sandboxes and containers as the runtime lists them.
     pub(crate) async fn list(
         &self,
         pod: &PodIdentity,
     ) -> Result<(Vec<PodSandbox>, Vec<Container>), Status> {
         let of_pod = BTreeMap::from([(POD_UID_LABEL.to_owned(), pod.uid.to_string())]);
+        self.list_labelled(of_pod).await
+    }
+
+    /// All sandboxes and containers of the node.
+    pub(crate) async fn list_node(&self) -> Result<(Vec<PodSandbox>, Vec<Container>), Status> {
+        self.list_labelled(BTreeMap::new()).await
+    }
+
+    async fn list_labelled(
+        &self,
+        labels: BTreeMap<String, String>,
+    ) -> Result<(Vec<PodSandbox>, Vec<Container>), Status> {
         let sandboxes = ListPodSandboxRequest {
             filter: Some(PodSandboxFilter {
-                label_selector: of_pod.clone(),
+                label_selector: labels.clone(),
                 ..PodSandboxFilter::default()
             }),
         };
         let containers = ListContainersRequest {
             filter: Some(ContainerFilter {
-                label_selector: of_pod,
+                label_selector: labels,
                 ..ContainerFilter::default()
             }),
         };

@@ -208,6 +208,9 @@ impl Story {
             .await
             .expect("a sandbox stops");
         for subject in self.inside(sandbox, LifecycleKind::ContainerDied) {
+            if !self.has_started(&subject) {
+                continue;
+            }
             let code = matches!(subject, SubjectId::Container(_)).then_some(137);
             self.change(&subject, LifecycleKind::ContainerDied, code, span);
         }
@@ -248,6 +251,12 @@ impl Story {
             .filter(|life| same(&life.subject))
             .count();
         u32::try_from(before).expect("few attempts")
+    }
+
+    fn has_started(&self, subject: &SubjectId) -> bool {
+        let life = |life: &&Life| life.subject.id() == *subject;
+        let life = self.truth.lives.iter().find(life);
+        life.is_some_and(|life| life.is_past(LifecycleKind::ContainerStarted))
     }
 
     fn inside(&self, sandbox: &Sandbox, not_yet: LifecycleKind) -> Vec<SubjectId> {

@@ -104,7 +104,6 @@ impl Testbed {
     }
 
     /// The socket as CRI clients are told of it.
-    #[expect(dead_code, reason = "for observers, which are not joined yet")]
     pub(crate) fn endpoint(&self) -> String {
         format!("unix://{}", self.socket().display())
     }

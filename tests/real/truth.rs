@@ -70,7 +70,6 @@ pub(crate) struct Told {
 impl Told {
     /// What an event says that was delivered at this moment; a `PodSync` says nothing about what
     /// happened.
-    #[expect(dead_code, reason = "for observers, which are not joined yet")]
     pub(crate) fn from_event(event: &LifecycleEvent, at: UnixNanos) -> Option<Self> {
         if event.kind == LifecycleKind::PodSync {
             return None;
@@ -167,7 +166,7 @@ fn must_be_told(life: &Life, change: &Change, sight: Sight) -> bool {
 
 /// What is wrong with one event about this subject, if anything.
 fn mistake(life: &Life, event: &Told, sight: Sight) -> Option<String> {
-    let Some(change) = life.changes.iter().find(|change| change.kind == event.kind) else {
+    let Some(change) = told_change(life, event.kind) else {
         return Some(format!("never happened: {event:?}"));
     };
     if event.at < change.span.begun {
@@ -179,6 +178,18 @@ fn mistake(life: &Life, event: &Told, sight: Sight) -> Option<String> {
     let unread = event.exit_code.is_none() && dead_for_less_than(life, sight);
     (event.exit_code != change.exit_code && !unread)
         .then(|| format!("wrong exit code, {change:?}: {event:?}"))
+}
+
+/// The change that an event of this kind tells. What is removed without having ended is told as dead
+/// and removed.
+fn told_change(life: &Life, kind: LifecycleKind) -> Option<&Change> {
+    let of_kind = |kind| life.changes.iter().find(move |change| change.kind == kind);
+    match kind {
+        LifecycleKind::ContainerDied => {
+            of_kind(kind).or_else(|| of_kind(LifecycleKind::ContainerRemoved))
+        }
+        _ => of_kind(kind),
+    }
 }
 
 /// Whether the subject was removed before an observer could read how it had ended.

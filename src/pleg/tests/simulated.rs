@@ -2,10 +2,13 @@
 //! simulated runtime over memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use futures::{FutureExt, StreamExt};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -321,6 +324,70 @@ async fn a_runtime_that_goes_and_comes_back_is_followed_again() {
         modes.next().await.unwrap();
     }
     assert!(node.pleg.health().await.unwrap().is_healthy());
+}
+
+/// Runs the driver except while it hangs, as it does when the embedder's executor does.
+async fn run_but_hang(driver: Driver, mut hangs: watch::Receiver<bool>) {
+    let mut driver = pin!(run(driver));
+    while hangs.wait_for(|hangs| !hangs).await.is_ok() {
+        let hung = pin!(hangs.wait_for(|hangs| *hangs));
+        // The left one first: once it hangs, it does nothing.
+        if let Either::Right(_) = select(hung, driver.as_mut()).await {
+            return;
+        }
+    }
+}
+
+/// The relist that has been due for long waits for what the stream brought meanwhile; had it begun first,
+/// pods that are gone by now would be stale news (law 2.5).
+#[tokio::test(start_paused = true)]
+async fn pods_that_came_and_went_while_the_driver_hung_are_told() {
+    let runtime = SimulatedRuntime::builder().epoch(EPOCH).build();
+    let builder = Pleg::builder()
+        .channel(runtime.channel())
+        .clock(Clock::starting_at(EPOCH))
+        .channel_capacity(4_000)
+        .seed(1);
+    let (pleg, driver) = builder.build().expect("nothing contradicts itself");
+    let (hang, hangs) = watch::channel(false);
+    let _driver = tokio::spawn(run_but_hang(driver, hangs));
+    runtime.streams_opened(1).await;
+    pleg.relisted_since(Mark::default()).await.expect("runs");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let mut watcher = pleg.watch(WatchFrom::Now).unwrap();
+
+    hang.send_replace(true);
+    let mut containers = Vec::new();
+    // More messages than one turn takes: eight for each pod.
+    for _ in 0..400 {
+        let pod = runtime.run_pod("shop", "web", &["app"]);
+        let container = pod.containers[0].clone();
+        runtime.exit_container(&container, 7).unwrap();
+        runtime.remove_container(&container).unwrap();
+        runtime.stop_sandbox(&pod.sandbox).unwrap();
+        runtime.remove_sandbox(&pod.sandbox).unwrap();
+        containers.push(SubjectId::Container(container));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Somebody asks first thing.
+    let asked = tokio::spawn({
+        let pleg = pleg.clone();
+        async move { pleg.request_full_relist().await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    hang.send_replace(false);
+    asked.await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+
+    let mut seen = Seen::default();
+    seen.drain(&mut watcher);
+    let ends: Vec<_> = containers.iter().map(|id| seen.told.get(id)).collect();
+    let whole = EventSet::STARTED
+        .with(EventSet::DIED)
+        .with(EventSet::REMOVED);
+    assert!(ends.iter().all(|end| *end == Some(&(whole, Removed))));
+    let counters = pleg.stats().await.unwrap().engine.counters;
+    assert!(counters.ignored.is_empty(), "{:?}", counters.ignored);
 }
 
 #[tokio::test(start_paused = true)]

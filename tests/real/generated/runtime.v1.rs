@@ -289,7 +289,7 @@ pub struct ContainerEventResponse {
     #[prost(message, repeated, tag = "5")]
     pub containers_statuses: ::prost::alloc::vec::Vec<ContainerStatus>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PodSandboxStatus {
     #[prost(string, tag = "1")]
     pub id: ::prost::alloc::string::String,
@@ -297,6 +297,30 @@ pub struct PodSandboxStatus {
     pub metadata: ::core::option::Option<PodSandboxMetadata>,
     #[prost(enumeration = "PodSandboxState", tag = "3")]
     pub state: i32,
+    #[prost(message, optional, tag = "5")]
+    pub network: ::core::option::Option<PodSandboxNetworkStatus>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PodSandboxNetworkStatus {
+    #[prost(string, tag = "1")]
+    pub ip: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "2")]
+    pub additional_ips: ::prost::alloc::vec::Vec<PodIp>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PodIp {
+    #[prost(string, tag = "1")]
+    pub ip: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PodSandboxStatusRequest {
+    #[prost(string, tag = "1")]
+    pub pod_sandbox_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PodSandboxStatusResponse {
+    #[prost(message, optional, tag = "1")]
+    pub status: ::core::option::Option<PodSandboxStatus>,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -595,6 +619,32 @@ pub mod runtime_service_client {
             req.extensions_mut()
                 .insert(
                     GrpcMethod::new("runtime.v1.RuntimeService", "RemovePodSandbox"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        pub async fn pod_sandbox_status(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PodSandboxStatusRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PodSandboxStatusResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/runtime.v1.RuntimeService/PodSandboxStatus",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("runtime.v1.RuntimeService", "PodSandboxStatus"),
                 );
             self.inner.unary(req, path, codec).await
         }
