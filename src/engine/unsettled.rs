@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// An inspection failed and nothing else wants the pod read: it is read whole, so that its error ends.
-    fn retry_inspection(&mut self, uid: &PodUid, at: SeqPoint) {
+    pub(super) fn retry_inspection(&mut self, uid: &PodUid, at: SeqPoint) {
         let wants = |subject: &Subject| subject.inspect_since.is_some();
         let is_wanted = self
             .records
