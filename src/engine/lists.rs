@@ -243,7 +243,7 @@ impl Engine {
     ) {
         let id = SubjectId::Sandbox(listing.id.clone());
         let Some(subject) = self.records.subjects.get_mut(&id) else {
-            if self.is_stale_read(window, scope, listing.id.as_str()) {
+            if self.is_stale_read(window, scope, &listing.pod.uid, listing.id.as_str()) {
                 unvouched.behind(&listing.pod.uid);
                 return;
             }
@@ -292,7 +292,7 @@ impl Engine {
                 self.refuse(Refusal::NoPod);
                 return;
             };
-            if self.is_stale_read(window, scope, listing.id.as_str()) {
+            if self.is_stale_read(window, scope, &pod.uid, listing.id.as_str()) {
                 unvouched.behind(&pod.uid);
                 return;
             }
@@ -318,10 +318,18 @@ impl Engine {
         self.read_judged(&id, verdict, window, Source::Relist);
     }
 
-    /// A read that was sent before the newest full relist may show what that one proved gone.
-    fn is_stale_read(&mut self, window: Window, scope: Scope, id: &str) -> bool {
-        let stale = matches!(scope, Scope::Pod(_))
-            && self.relists.begun.is_some_and(|begun| window.begun < begun);
+    /// A read that was sent before the newest full relist, or a full relist that was sent before a
+    /// read that vouched for the pod, may show what that one proved gone.
+    fn is_stale_read(&mut self, window: Window, scope: Scope, uid: &PodUid, id: &str) -> bool {
+        let newer = match scope {
+            Scope::Pod(_) => self.relists.begun,
+            Scope::Node => self
+                .records
+                .pods
+                .get(uid)
+                .and_then(|pod| pod.observed_phases),
+        };
+        let stale = newer.is_some_and(|newer| window.begun < newer);
         if stale {
             self.ignore(Ignored::Stale, id);
             self.want_relist_soon();
