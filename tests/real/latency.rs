@@ -99,6 +99,8 @@ async fn measured(version: Version) -> Vec<(&'static str, Times)> {
         assert!(observer.until_told(story.truth(), version.sight()).await);
     }
     let heard = observer.heard().split_off(begun);
+    let counters = observer.stats().await.engine.counters;
+    assert!(counters.missed.is_empty(), "{:?}", counters.missed);
 
     let mut measured = Vec::new();
     if version != Version::Containerd16 {
