@@ -4,6 +4,8 @@
 //! that a paused test runtime moves it; the wall half is the system's, or, for tests and replays, a
 //! fixed beginning plus the monotonic half, so that nothing depends on when a test runs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
@@ -13,18 +15,19 @@ use crate::lifecycle::{Mono, Now, UnixNanos};
 /// As far ahead as a timer is ever set, where adding more would overflow.
 const FAR_FUTURE: Duration = Duration::from_hours(30 * 365 * 24);
 
-/// A source of [`Now`]. A copy reads the same clocks and counts from the same origin.
-#[derive(Clone, Copy, Debug)]
+/// A source of [`Now`]. A clone reads the same clocks and counts from the same origin.
+#[derive(Clone, Debug)]
 pub struct Clock {
     origin: Instant,
     wall: Wall,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Wall {
     System,
-    /// What the wall clock showed at the origin; it moves with the monotonic clock from there.
-    From(UnixNanos),
+    /// What the wall clock showed at the origin, with the steps since; it moves with the monotonic
+    /// clock from there. Shared by all clones.
+    From(Arc<AtomicI64>),
 }
 
 impl Clock {
@@ -38,13 +41,26 @@ impl Clock {
     }
 
     /// Counts from now on; the wall clock reads `base` now and moves with tokio's clock, paused or
-    /// not. For tests and replays.
+    /// not, and can be stepped. For tests and replays.
     #[must_use]
     pub fn starting_at(base: UnixNanos) -> Self {
         Self {
             origin: Instant::now(),
-            wall: Wall::From(base),
+            wall: Wall::From(Arc::new(AtomicI64::new(base.0))),
         }
+    }
+
+    /// Steps the wall clock of this clock and all its clones by `nanos`, back if that is negative, as
+    /// an administrator or a time service does. The monotonic half does not notice. The system's
+    /// clock is not ours to step: then nothing happens, and the answer is false.
+    pub fn step(&self, nanos: i64) -> bool {
+        let Wall::From(base) = &self.wall else {
+            return false;
+        };
+        // Saturating, so that no step wraps round to the other end of time.
+        let stepped = |base: i64| Some(base.saturating_add(nanos));
+        base.fetch_update(Ordering::Relaxed, Ordering::Relaxed, stepped)
+            .is_ok()
     }
 
     /// The moment on both clocks.
@@ -52,11 +68,11 @@ impl Clock {
     pub fn now(&self) -> Now {
         let elapsed = Instant::now().saturating_duration_since(self.origin);
         let mono = Mono::default().after(elapsed);
-        let wall = match self.wall {
+        let wall = match &self.wall {
             Wall::System => system_wall(),
             Wall::From(base) => {
                 let nanos = i64::try_from(mono.0).unwrap_or(i64::MAX);
-                UnixNanos(base.0.saturating_add(nanos))
+                UnixNanos(base.load(Ordering::Relaxed).saturating_add(nanos))
             }
         };
         Now { mono, wall }
@@ -108,9 +124,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_step_moves_the_wall_clock_of_every_clone_and_no_monotonic_one() {
+        let clock = Clock::starting_at(UnixNanos(1_000));
+        let clone = clock.clone();
+        assert!(clock.step(-400));
+        tokio::time::advance(Duration::from_nanos(7)).await;
+        assert_eq!(
+            clone.now(),
+            Now {
+                mono: Mono(7),
+                wall: UnixNanos(607),
+            }
+        );
+        assert!(!Clock::system().step(1));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_timer_for_a_moment_fires_at_that_moment() {
         let clock = Clock::starting_at(UnixNanos(0));
-        let copy = clock;
+        let copy = clock.clone();
         tokio::time::sleep_until(clock.instant(Mono(5_000_000_000))).await;
         assert_eq!(copy.now().mono, Mono(5_000_000_000));
     }

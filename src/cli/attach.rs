@@ -2,8 +2,9 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use futures::{Stream, StreamExt};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
@@ -13,7 +14,7 @@ use super::config::{RuntimeChoice, RuntimeConfig};
 use super::discover::Candidate;
 use super::unreachable::{Attempt, NoRuntime, Why};
 use crate::cri::{CallLimits, CriClient, Endpoint, StartError};
-use crate::engine::{Freshness, ModeChange, RuntimeVersion};
+use crate::engine::{Call, Freshness, ModeChange, RuntimeVersion};
 use crate::feed::WatchFrom;
 use crate::lifecycle::{LifecycleEvent, Mark, PodStatus};
 #[cfg(feature = "simulate")]
@@ -23,6 +24,9 @@ use crate::{Builder, Driver, Pleg};
 /// A build without simulation has none to keep busy.
 #[cfg(not(feature = "simulate"))]
 type ChurnTask = std::convert::Infallible;
+
+/// How often to look whether the relist has failed; nothing tells it.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A runtime that answered, about to be followed. Nothing has been asked of it yet but its version.
 pub(crate) struct Attached {
@@ -159,7 +163,11 @@ impl Attached {
 impl Following {
     /// Every pod that the first full relist shows, once its inspection was done or has failed.
     pub(crate) async fn pods(&self) -> anyhow::Result<Vec<Arc<PodStatus>>> {
-        let begun = self.pleg.relisted_since(Mark::default()).await?;
+        let begun = tokio::select! {
+            biased;
+            begun = self.pleg.relisted_since(Mark::default()) => begun?,
+            failure = self.relist_failure() => return Err(failure),
+        };
         let readings = self.pleg.cache().list().into_iter().map(|cached| {
             let uid = cached.status.pod.uid.clone();
             self.pleg.get_newer_than(uid, begun, Freshness::Details)
@@ -171,6 +179,25 @@ impl Following {
             .collect())
     }
 
+    /// Resolves when a full relist has failed.
+    async fn relist_failure(&self) -> anyhow::Error {
+        loop {
+            let failed = match self.pleg.stats().await {
+                Ok(stats) => stats.engine.counters.failed,
+                Err(stopped) => return stopped.into(),
+            };
+            for (call, kind) in failed.into_keys() {
+                if call == Call::FullRelist {
+                    return anyhow!(
+                        "the runtime answers, but its pods cannot be listed ({kind:?}); \
+                         the log on stderr says why (--log-level warn)"
+                    );
+                }
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
     /// Stops. Gives the driver's own error, if it had one.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         self.pleg.shutdown().await;
@@ -178,5 +205,105 @@ impl Following {
             .await
             .context("following the runtime broke off")?
             .context("cannot follow the runtime's events")
+    }
+}
+
+#[cfg(all(test, feature = "simulate"))]
+mod tests {
+    use super::*;
+    use crate::cli::discover::Origin;
+    use crate::simulate::{Fault, Rpc};
+    use std::os::unix::net::UnixListener;
+    use tempfile::TempDir;
+    use tonic::Code;
+
+    fn following(runtime: &SimulatedRuntime) -> Following {
+        let builder = Pleg::builder()
+            .evented_pleg(false)
+            .channel(runtime.channel());
+        let version = RuntimeVersion {
+            name: "containerd".into(),
+            version: "2.1.9".into(),
+            api_version: "v1".into(),
+        };
+        Attached::new(builder, version, None).unwrap().follow()
+    }
+
+    #[tokio::test]
+    async fn the_first_endpoint_that_answers_is_taken_and_the_others_are_left_alone() {
+        let dir = TempDir::new().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        drop(UnixListener::bind(at("deserted")).unwrap());
+        let runtime = SimulatedRuntime::builder().build();
+        let _first = runtime.serve_unix(at("first")).unwrap();
+        let other = SimulatedRuntime::builder().build();
+        let _second = other.serve_unix(at("second")).unwrap();
+        let candidates: Vec<_> = ["missing", "deserted", "first", "second"]
+            .map(|name| Candidate {
+                endpoint: at(name).display().to_string(),
+                origin: Origin::UsualSocket,
+            })
+            .into();
+
+        let (endpoint, _) = find(&candidates, CallLimits::default()).await.unwrap();
+        assert!(endpoint.path().ends_with("/first"), "{endpoint}");
+        assert_eq!(other.rpc_counts().of(Rpc::Version), 0);
+
+        let error = find(&candidates[..2], CallLimits::default())
+            .await
+            .unwrap_err();
+        assert_eq!(error.tried.len(), 2);
+        assert!(matches!(error.tried[0].why, Why::Connect(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pods_come_with_their_details_at_two_reads_each_and_without_the_event_stream() {
+        let runtime = SimulatedRuntime::builder().pods(5).containers(2).build();
+        let following = following(&runtime);
+        let pods = following.pods().await.unwrap();
+        assert_eq!(pods.len(), 5);
+        for status in &pods {
+            assert_eq!(status.error, None);
+            let on_the_nodes_network = status.sandboxes[0].host_network;
+            assert!(on_the_nodes_network || !status.ips.is_empty(), "{status:?}");
+            assert!(status.containers.iter().all(|c| c.started_at.is_some()));
+        }
+        let counts = runtime.rpc_counts();
+        // The first list also learns that this runtime has no streaming ones.
+        let lists = counts.of(Rpc::ListContainers) + counts.of(Rpc::StreamContainers);
+        assert_eq!(lists, 2, "{counts:?}");
+        assert!(counts.of(Rpc::ContainerStatus) <= 2 * 10, "{counts:?}");
+        assert_eq!(counts.of(Rpc::GetContainerEvents), 0);
+        following.stop().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_cannot_be_inspected_is_shown_with_its_error_and_holds_up_nobody() {
+        let runtime = SimulatedRuntime::builder().pods(3).containers(1).build();
+        let broken = runtime.run_pod("default", "broken", &["app"]);
+        runtime.inject(
+            Fault::fail(Rpc::ContainerStatus, Code::Internal).for_id(broken.containers[0].as_str()),
+        );
+        let following = following(&runtime);
+        let pods = following.pods().await.unwrap();
+        let with_error: Vec<_> = pods
+            .iter()
+            .filter(|status| status.error.is_some())
+            .map(|status| &*status.pod.name)
+            .collect();
+        assert_eq!(pods.len(), 4);
+        assert_eq!(with_error, ["broken"]);
+        following.stop().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_runtime_whose_lists_fail_is_a_failure_and_not_a_wait() {
+        let runtime = SimulatedRuntime::builder().pods(1).build();
+        runtime.inject(Fault::fail(Rpc::ListContainers, Code::Internal));
+        runtime.inject(Fault::fail(Rpc::StreamContainers, Code::Internal));
+        let following = following(&runtime);
+        let error = following.pods().await.unwrap_err();
+        assert!(error.to_string().contains("cannot be listed"), "{error}");
+        following.stop().await.unwrap();
     }
 }

@@ -69,6 +69,7 @@ impl Engine {
             subject.inspect_since.iter_mut().for_each(&mut *visit);
             subject.removed_at.iter_mut().for_each(&mut *visit);
             subject.told_by_stream.iter_mut().for_each(&mut *visit);
+            subject.hint.iter_mut().for_each(|hint| visit(&mut hint.at));
         }
         for pod in self.records.pods.values_mut() {
             pod.observed_phases.iter_mut().for_each(&mut *visit);
@@ -90,6 +91,9 @@ impl Engine {
                 visit(&mut reader.newer_than);
             }
         }
+        self.hints
+            .values_mut()
+            .for_each(|hint| visit(&mut hint.at));
         self.calls
             .values_mut()
             .for_each(|call| visit(&mut call.begun));

@@ -77,6 +77,14 @@ impl Engine {
             // Everything went away meanwhile: there is nothing to read, and the lists stand alone.
             return;
         }
+        // An inspection of the whole pod completes whichever lists vouched for it last.
+        let is_whole = subjects.len() == self.records.live_of_pod(uid).count();
+        let lists = self
+            .records
+            .pods
+            .get(uid)
+            .and_then(|pod| self.observed_phases(uid, pod));
+        let completes = completes.or(lists.filter(|_| is_whole));
         let (request, begun) = self.ask(Question::Inspect {
             uid: uid.clone(),
             sandboxes,

@@ -4,9 +4,10 @@
 //! the list was sent; of nothing else. A list that failed says nothing. Lists lack exit codes, addresses
 //! and times, so what they change is inspected before it is told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::bump;
+use super::pod::DueRead;
 use super::settings::{GRACE, KEEP, SETTLE};
 use super::subject::{Details, Expected, Origin, Subject};
 use super::{Engine, Ignored, Note, Output};
@@ -21,6 +22,45 @@ use crate::lifecycle::{
 pub(super) enum Scope<'a> {
     Node,
     Pod(&'a PodUid),
+}
+
+impl Scope<'_> {
+    /// Whether the list is about this pod at all. What it says of another's is not looked at again
+    /// when absences are judged.
+    fn covers(self, pod: &PodUid) -> bool {
+        match self {
+            Self::Node => true,
+            Self::Pod(uid) => uid == pod,
+        }
+    }
+}
+
+/// The pods that a list could not vouch for.
+#[derive(Default)]
+struct Unvouched {
+    pods: BTreeSet<PodUid>,
+    /// Of those, the ones for which asking again at once would tell no more.
+    unclear: BTreeSet<PodUid>,
+}
+
+impl Unvouched {
+    /// The record ran ahead of the list, so the next one may vouch at once.
+    fn behind(&mut self, uid: &PodUid) {
+        self.pods.insert(uid.clone());
+    }
+
+    fn unclear(&mut self, uid: &PodUid) {
+        self.pods.insert(uid.clone());
+        self.unclear.insert(uid.clone());
+    }
+
+    fn judge(&mut self, verdict: Verdict, uid: &PodUid) {
+        match verdict {
+            _ if verdict.vouches() => {}
+            Verdict::Behind => self.behind(uid),
+            _ => self.unclear(uid),
+        }
+    }
 }
 
 impl Engine {
@@ -38,7 +78,11 @@ impl Engine {
         };
         self.relists.failures = 0;
         self.counters.relists += 1;
-        let unvouched = self.merge_list(list, Window { begun, seen: at }, Scope::Node);
+        let wishes = self.take_wishes_before(begun);
+        let Unvouched {
+            pods: unvouched, ..
+        } = self.merge_list(list, Window { begun, seen: at }, Scope::Node);
+        self.put_back_unserved(&wishes, &unvouched, at);
         self.supervisor.relisted(begun);
         if self.supervisor.open().is_some_and(|open| open.relisted) {
             self.trust.begin_audit(begun, at);
@@ -46,6 +90,7 @@ impl Engine {
         self.supervisor.age(at.at);
         self.update_mode();
         self.health.relist_succeeded(begun.at, self.threshold());
+        self.drop_hints_before(begun);
         self.keep_older_observation(&unvouched);
         self.full_observed = Some(begun);
         self.excepted.clone_from(&unvouched);
@@ -55,8 +100,41 @@ impl Engine {
             mark: Mark(begun),
             except: unvouched,
         });
-        for uid in self.waiting.clone() {
-            self.full_relist_serves(&uid, begun);
+        let waiting: BTreeSet<PodUid> = self.waiting.iter().chain(wishes.keys()).cloned().collect();
+        for uid in waiting {
+            self.full_relist_serves(&uid, begun, wishes.get(&uid));
+        }
+    }
+
+    /// Takes the wishes that stood before a full relist was sent: it may serve them.
+    fn take_wishes_before(&mut self, begun: SeqPoint) -> BTreeMap<PodUid, DueRead> {
+        let mut wishes = BTreeMap::new();
+        for uid in &self.waiting {
+            if let Some(pod) = self.records.pods.get_mut(uid)
+                && let Some(due) = pod.due.take_if(|due| due.since < begun)
+            {
+                wishes.insert(uid.clone(), due);
+            }
+        }
+        wishes
+    }
+
+    /// A list that could not vouch for a pod has served nobody: the next one is due when it may know
+    /// more, never back to back.
+    fn put_back_unserved(
+        &mut self,
+        wishes: &BTreeMap<PodUid, DueRead>,
+        unvouched: &BTreeSet<PodUid>,
+        at: SeqPoint,
+    ) {
+        for (uid, wish) in wishes {
+            if unvouched.contains(uid)
+                && let Some(pod) = self.records.pods.get_mut(uid)
+            {
+                let again = pod.due.map_or(at.at.after(SETTLE), |due| due.at);
+                pod.want_read(at, again, wish.details);
+                self.waiting.insert(uid.clone());
+            }
         }
     }
 
@@ -95,12 +173,20 @@ impl Engine {
             return;
         };
         let unvouched = self.merge_list(list, Window { begun, seen: at }, Scope::Pod(uid));
-        if !unvouched.contains(uid) {
+        if !unvouched.pods.contains(uid) {
             self.lists_vouched(uid, begun, wanted_details);
-        } else if wanted_details && let Some(pod) = self.records.pods.get_mut(uid) {
-            // The record ran ahead of this read, or the read has to be confirmed: the next one.
-            let due = pod.due.map_or(at.at, |due| due.at);
-            pod.want_read(at, due, true);
+        } else if let Some(pod) = self.records.pods.get_mut(uid)
+            && (wanted_details || !pod.readers.is_empty())
+        {
+            // The record ran ahead of this read: the next one, at once. Anything else needs time
+            // before a read can know more.
+            let soonest = if unvouched.unclear.contains(uid) {
+                at.at.after(SETTLE)
+            } else {
+                at.at
+            };
+            let again = pod.due.map_or(soonest, |due| due.at);
+            pod.want_read(at, again, wanted_details);
             self.waiting.insert(uid.clone());
         }
     }
@@ -120,8 +206,8 @@ impl Engine {
     }
 
     /// Merges a list; returns the pods that it cannot vouch for.
-    fn merge_list(&mut self, list: NodeList, window: Window, scope: Scope) -> BTreeSet<PodUid> {
-        let mut unvouched = BTreeSet::new();
+    fn merge_list(&mut self, list: NodeList, window: Window, scope: Scope) -> Unvouched {
+        let mut unvouched = Unvouched::default();
         let NodeList {
             sandboxes,
             containers,
@@ -134,8 +220,8 @@ impl Engine {
             if let Some(id) = self.records.find(id)
                 && let Some(subject) = self.records.subjects.get_mut(&id)
             {
-                subject.listed = true;
-                unvouched.insert(subject.pod.clone());
+                subject.listed = scope.covers(&subject.pod);
+                unvouched.unclear(&subject.pod);
             }
         }
         for listing in &sandboxes.items {
@@ -153,12 +239,12 @@ impl Engine {
         listing: &SandboxListing,
         window: Window,
         scope: Scope,
-        unvouched: &mut BTreeSet<PodUid>,
+        unvouched: &mut Unvouched,
     ) {
         let id = SubjectId::Sandbox(listing.id.clone());
         let Some(subject) = self.records.subjects.get_mut(&id) else {
             if self.is_stale_read(window, scope, listing.id.as_str()) {
-                unvouched.insert(listing.pod.uid.clone());
+                unvouched.behind(&listing.pod.uid);
                 return;
             }
             let mut details = SandboxDetails::default();
@@ -173,10 +259,10 @@ impl Engine {
             );
             return;
         };
-        subject.listed = true;
+        subject.listed = scope.covers(&subject.pod);
         if subject.pod != listing.pod.uid {
-            unvouched.insert(subject.pod.clone());
-            unvouched.insert(listing.pod.uid.clone());
+            unvouched.unclear(&subject.pod);
+            unvouched.unclear(&listing.pod.uid);
             self.refuse(Refusal::PodChanged);
             return;
         }
@@ -185,9 +271,7 @@ impl Engine {
             details.take_listing(listing);
         }
         let verdict = subject.knowledge.hear_read(listing.state, window, SETTLE);
-        if !verdict.vouches() {
-            unvouched.insert(listing.pod.uid.clone());
-        }
+        unvouched.judge(verdict, &listing.pod.uid);
         self.read_judged(&id, verdict, window, Source::Relist);
     }
 
@@ -196,7 +280,7 @@ impl Engine {
         listing: &ContainerListing,
         window: Window,
         scope: Scope,
-        unvouched: &mut BTreeSet<PodUid>,
+        unvouched: &mut Unvouched,
     ) {
         let id = SubjectId::Container(listing.id.clone());
         let labelled_pod = listing.pod.as_ref().map(|pod| &pod.uid);
@@ -207,7 +291,7 @@ impl Engine {
                 return;
             };
             if self.is_stale_read(window, scope, listing.id.as_str()) {
-                unvouched.insert(pod.uid);
+                unvouched.behind(&pod.uid);
                 return;
             }
             let labelled = labelled_pod.is_some();
@@ -216,9 +300,9 @@ impl Engine {
             self.first_listed(&id, details, knowledge, labelled, &pod);
             return;
         };
-        subject.listed = true;
+        subject.listed = scope.covers(&subject.pod);
         if labelled_pod.is_some_and(|uid| subject.pod != *uid) {
-            unvouched.insert(subject.pod.clone());
+            unvouched.unclear(&subject.pod);
             self.refuse(Refusal::PodChanged);
             return;
         }
@@ -227,9 +311,7 @@ impl Engine {
             details.take_listing(listing);
         }
         let verdict = subject.knowledge.hear_read(listing.state, window, SETTLE);
-        if !verdict.vouches() {
-            unvouched.insert(subject.pod.clone());
-        }
+        unvouched.judge(verdict, &subject.pod);
         self.read_judged(&id, verdict, window, Source::Relist);
     }
 
@@ -264,13 +346,14 @@ impl Engine {
         let mut subject = Subject::new(pod.uid.clone(), knowledge, details, labelled, origin);
         subject.listed = true;
         subject.inspect_since = Some(seen);
+        subject.hint = self.hints.remove(id.as_str());
         self.records.insert(id.clone(), subject, pod);
         self.touch(&pod.uid);
         self.expect_from_stream(id, None, seen);
     }
 
     /// Judges the absence of everything that the list should have shown and did not.
-    fn merge_absences(&mut self, window: Window, scope: Scope, unvouched: &mut BTreeSet<PodUid>) {
+    fn merge_absences(&mut self, window: Window, scope: Scope, unvouched: &mut Unvouched) {
         let mut absent = Vec::new();
         match scope {
             Scope::Node => {
@@ -303,7 +386,7 @@ impl Engine {
         id: &SubjectId,
         window: Window,
         scope: Scope,
-        unvouched: &mut BTreeSet<PodUid>,
+        unvouched: &mut Unvouched,
     ) {
         let Some(subject) = self.records.subjects.get_mut(id) else {
             return;
@@ -318,9 +401,7 @@ impl Engine {
             return;
         }
         let verdict = subject.knowledge.hear_absence(window, SETTLE);
-        if !verdict.vouches() {
-            unvouched.insert(subject.pod.clone());
-        }
+        unvouched.judge(verdict, &subject.pod);
         self.read_judged(id, verdict, window, Source::Relist);
     }
 
@@ -344,6 +425,9 @@ impl Engine {
             && subject
                 .told_by_stream
                 .is_some_and(|told| window.begun > told);
+        if verdict == Verdict::Agrees && subject.hint.is_some_and(|hint| hint.at < window.begun) {
+            subject.hint = None;
+        }
         if agreed {
             subject.told_by_stream = None;
             self.trust.agreed();
@@ -411,6 +495,9 @@ impl Engine {
         let Some(event) = phase.map(event_of) else {
             return;
         };
+        if subject.hint.take().is_some_and(|hint| hint.event >= event) {
+            return self.trust.delivered((id.kind(), event));
+        }
         let deadline = seen.at.after(GRACE);
         subject.expected = Some(Expected { event, deadline });
         self.expectations.insert((deadline, id.clone()));

@@ -32,6 +32,7 @@ mod calls;
 mod canonical;
 mod counters;
 mod health;
+mod hints;
 mod input;
 mod inspections;
 mod lists;
@@ -69,6 +70,7 @@ pub use settings::Settings;
 use calls::{CallBudget, InFlight, RelistSchedule};
 use counters::bump;
 use health::HealthWatch;
+use hints::Hint;
 use records::Records;
 use staleness::ClockGuard;
 use supervisor::Supervisor;
@@ -106,6 +108,8 @@ pub struct Engine {
     queue: BTreeSet<(pod::Turn, PodUid)>,
     /// Changes that the stream may still tell, by when it is too late.
     expectations: BTreeSet<(Mono, SubjectId)>,
+    /// What the stream told of ids that nobody knows, until a full relist shows or lacks them.
+    hints: BTreeMap<Arc<str>, Hint>,
     /// Pods that this input changed.
     touched: BTreeSet<PodUid>,
     outputs: VecDeque<Output>,
@@ -145,6 +149,7 @@ impl Engine {
             waiting: BTreeSet::new(),
             queue: BTreeSet::new(),
             expectations: BTreeSet::new(),
+            hints: BTreeMap::new(),
             touched: BTreeSet::new(),
             outputs: VecDeque::new(),
             counters: Counters::default(),

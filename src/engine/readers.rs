@@ -59,7 +59,12 @@ impl Engine {
     }
 
     /// A full relist that began at `begun` was applied: it serves the wishes that stood before it.
-    pub(super) fn full_relist_serves(&mut self, uid: &PodUid, begun: SeqPoint) {
+    pub(super) fn full_relist_serves(
+        &mut self,
+        uid: &PodUid,
+        begun: SeqPoint,
+        wish: Option<&DueRead>,
+    ) {
         self.touch(uid);
         if self.excepted.contains(uid) {
             return;
@@ -73,11 +78,8 @@ impl Engine {
             pod.reinspect = None;
             self.counters.reinspects_of_absent_pods += 1;
         }
-        if let Some(due) = pod.due
-            && due.since < begun
-        {
-            pod.due = None;
-            self.lists_vouched(uid, begun, due.details);
+        if let Some(wish) = wish {
+            self.lists_vouched(uid, begun, wish.details);
         }
     }
 
@@ -106,10 +108,15 @@ impl Engine {
         }
         let phases = self.observed_phases(uid, pod);
         let is_absent = self.records.live_of_pod(uid).next().is_none();
+        // A list may have moved a subject on since its details were read.
+        let awaits_details = self
+            .records
+            .live_of_pod(uid)
+            .any(|(_, subject)| subject.inspect_since.is_some());
         let details = if is_absent {
             phases
         } else {
-            pod.observed_details
+            pod.observed_details.filter(|_| !awaits_details)
         };
         let (status, error) = (pod.published.clone(), pod.observed_error);
         let Some(pod) = self.records.pods.get_mut(uid) else {

@@ -332,7 +332,7 @@ impl Engine {
     /// Books that the stream told of its own subject, whatever the merge made of it.
     fn told_by_stream(&mut self, id: &SubjectId, kind: EventKind, hearing: Hearing) {
         let Some(subject) = self.records.subjects.get_mut(id) else {
-            return;
+            return self.remember_hint(id, kind, hearing.at);
         };
         if kind == EventKind::Started {
             subject.owe_started();
@@ -363,6 +363,7 @@ impl Engine {
             how,
             id: event.id.clone(),
         });
+        self.remember_hint(&told.subject, event.kind, at);
         let known = self.records.subjects.get(&told.subject);
         let in_snapshot = event.sandbox.as_ref().map(|sandbox| &sandbox.pod.uid);
         match known.map(|subject| &subject.pod).or(in_snapshot).cloned() {

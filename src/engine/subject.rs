@@ -1,5 +1,6 @@
 //! The record of one sandbox or container: what is known, what was told, what is still owed.
 
+use super::hints::Hint;
 use crate::lifecycle::{
     ContainerDetails, EventKind, EventSet, EventSubject, Exit, Knowledge, Mono, Phase, PodUid,
     Revision, SandboxDetails, SeqPoint, Source, SubjectId, UnixNanos, Verdict, events_owed,
@@ -52,6 +53,8 @@ pub(super) struct Subject {
     pub(super) listed: bool,
     /// The stream told its phase here, and no later read has agreed yet.
     pub(super) told_by_stream: Option<SeqPoint>,
+    /// What the stream told of it and was not merged.
+    pub(super) hint: Option<Hint>,
 }
 
 impl Subject {
@@ -78,6 +81,7 @@ impl Subject {
             removed_at: None,
             listed: false,
             told_by_stream: None,
+            hint: None,
         };
         subject.owe(None);
         subject
@@ -191,6 +195,7 @@ impl Subject {
         if self.owed.is_empty() && self.knowledge.is_removed() {
             self.inspect_since = None;
             self.told_by_stream = None;
+            self.hint = None;
             if let Details::Container(details) = &mut self.details {
                 details.end = None;
             }

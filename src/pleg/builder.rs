@@ -198,12 +198,12 @@ impl Builder {
     /// If no runtime was named or the settings contradict each other.
     pub fn build(mut self) -> Result<(Pleg, Driver), BuildError> {
         self.check()?;
-        let clock = self.clock.unwrap_or_else(Clock::system);
+        let clock = self.clock.clone().unwrap_or_else(Clock::system);
         self.settings.seed = self
             .seed
             .unwrap_or_else(|| clock.now().wall.0.unsigned_abs());
         let engine = Engine::new(self.settings.clone());
-        let (pleg, inlets, outlets) = self.join(clock, engine.mode())?;
+        let (pleg, inlets, outlets) = self.join(clock.clone(), engine.mode())?;
         Ok((pleg, Driver::new(engine, clock, inlets, outlets)))
     }
 

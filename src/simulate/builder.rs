@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::churn::{ChurnConfig, ChurnPlan};
+use super::history::REACH;
 use super::runtime::ReadClock;
 use super::{Character, SimulatedRuntime, World};
 use crate::clock::Clock;
@@ -17,6 +19,7 @@ pub struct Builder {
     churn: ChurnConfig,
     clock: Option<ReadClock>,
     epoch: Option<UnixNanos>,
+    history: Duration,
 }
 
 impl Default for Builder {
@@ -31,6 +34,7 @@ impl Default for Builder {
             },
             clock: None,
             epoch: None,
+            history: REACH,
         }
     }
 }
@@ -80,7 +84,16 @@ impl Builder {
         self
     }
 
-    /// Takes the time from `clock`, which may step. It must not read this runtime.
+    /// How far back its past can be [answered from](super::AsOf::Ago): ten minutes by default; zero
+    /// keeps nothing.
+    pub fn history(mut self, reach: Duration) -> Self {
+        self.history = reach;
+        self
+    }
+
+    /// Takes the time from `clock`, which may step. It must not read this runtime. To step the wall
+    /// clock of a runtime and of its client together, give both copies of one
+    /// [`Clock`](crate::clock::Clock): `clock(move || clock.now())`.
     pub fn clock(mut self, clock: impl Fn() -> Now + Send + Sync + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self
@@ -96,7 +109,7 @@ impl Builder {
         });
         let mut world = World::new(self.churn.seed, self.character.habits.clone());
         let churn = ChurnPlan::new(self.churn, &mut world, clock().wall);
-        SimulatedRuntime::new(world, self.character, clock, churn)
+        SimulatedRuntime::new(world, self.character, clock, churn, self.history)
     }
 }
 

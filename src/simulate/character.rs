@@ -8,7 +8,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Rpc;
+use super::spelling::duration;
 use crate::lifecycle::UnixNanos;
 
 /// A runtime's ways.
@@ -76,7 +79,8 @@ impl EventDelivery {
 }
 
 /// Who gets an event when several streams are open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Sharing {
     /// One of the streams, in turn: they steal from each other.
     Competing,
@@ -85,7 +89,8 @@ pub enum Sharing {
 }
 
 /// What becomes of an event that finds the queue full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum WhenFull {
     /// It is dropped; older ones stay.
     DropNewest,
@@ -94,12 +99,13 @@ pub enum WhenFull {
 }
 
 /// What becomes of events while no stream is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum WithoutClient {
     /// They fill the queue and wait in it, however long.
     Queue,
     /// They are kept for this long each, any number of them.
-    KeepFor(Duration),
+    KeepFor(#[serde(with = "duration")] Duration),
     /// They fill the queue until the first stream ever; after the last stream has gone they are
     /// thrown away.
     QueueUntilFirstClient,
@@ -126,7 +132,8 @@ pub struct EventHabits {
 }
 
 /// Whose container statuses a message carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum SnapshotScope {
     /// Those of the sandbox that the message is about.
     Sandbox,
@@ -135,7 +142,8 @@ pub enum SnapshotScope {
 }
 
 /// What `RemovePodSandbox` tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum SandboxRemoval {
     /// Nothing, not even of the containers that go with the sandbox.
     Untold,
@@ -146,7 +154,8 @@ pub enum SandboxRemoval {
 }
 
 /// What a failed start leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum FailedStart {
     /// An exited container: 128, `StartError`, never started.
     ExitedContainer,
@@ -155,16 +164,25 @@ pub enum FailedStart {
 }
 
 /// How the moment of a message is written into its `created_at`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Stamps {
     /// In nanoseconds, as CRI says.
     Nanoseconds,
     /// In seconds, as early CRI-O did.
     Seconds,
+    /// In milliseconds.
+    Milliseconds,
+    /// In microseconds.
+    Microseconds,
     /// Not at all.
     Zero,
+    /// In nanoseconds, but negative.
+    Negative,
     /// In nanoseconds of a clock that is ahead by this much.
-    Ahead(Duration),
+    Ahead(#[serde(with = "duration")] Duration),
+    /// In nanoseconds of a clock that is behind by this much.
+    Behind(#[serde(with = "duration")] Duration),
 }
 
 impl Stamps {
@@ -174,8 +192,12 @@ impl Stamps {
         match self {
             Self::Nanoseconds => at.0,
             Self::Seconds => at.0 / 1_000_000_000,
+            Self::Milliseconds => at.0 / 1_000_000,
+            Self::Microseconds => at.0 / 1_000,
             Self::Zero => 0,
+            Self::Negative => at.0.saturating_abs().saturating_neg(),
             Self::Ahead(ahead) => at.0.saturating_add(nanos(ahead)),
+            Self::Behind(behind) => at.0.saturating_sub(nanos(behind)),
         }
     }
 }
@@ -323,7 +345,10 @@ mod tests {
         let at = UnixNanos(1_700_000_000_000_000_007);
         assert_eq!(Stamps::Nanoseconds.stamp(at), at.0);
         assert_eq!(Stamps::Seconds.stamp(at), 1_700_000_000);
+        assert_eq!(Stamps::Milliseconds.stamp(at), 1_700_000_000_000);
+        assert_eq!(Stamps::Microseconds.stamp(at), 1_700_000_000_000_000);
         assert_eq!(Stamps::Zero.stamp(at), 0);
+        assert_eq!(Stamps::Negative.stamp(at), -at.0);
         let hour = Duration::from_hours(1);
         assert_eq!(
             Stamps::Ahead(hour).stamp(at),

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use futures::Stream;
+use futures::{FutureExt as _, Stream};
+use tokio::time::Sleep;
 use tonic::Status;
 
 use super::SimulatedRuntime;
+use super::message::Message;
 use super::queue::{Next, StreamId};
-use super::subject::StreamMessage;
 
 /// Who waits for each stream's next message.
 #[derive(Debug, Default)]
@@ -34,7 +36,12 @@ pub(super) struct EventStream {
     runtime: SimulatedRuntime,
     id: StreamId,
     has_ended: bool,
+    /// Until a late message is due.
+    nap: Option<Pin<Box<Sleep>>>,
 }
+
+/// tokio's timers know no finer step.
+const FINEST: Duration = Duration::from_millis(1);
 
 impl SimulatedRuntime {
     pub(super) fn open_stream(&self) -> EventStream {
@@ -42,35 +49,44 @@ impl SimulatedRuntime {
             runtime: self.clone(),
             id: self.change(|state, now| state.queue.open(now.mono)),
             has_ended: false,
+            nap: None,
         }
     }
 }
 
 impl Stream for EventStream {
-    type Item = Result<Arc<StreamMessage>, Status>;
+    type Item = Result<Arc<Message>, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.has_ended {
             return Poll::Ready(None);
         }
         let id = self.id;
-        let next = self.runtime.change(|state, _| {
-            let next = if state.is_frozen {
-                Next::Nothing
-            } else {
-                state.queue.next(id)
-            };
-            if next == Next::Nothing {
-                state.wakers.0.insert(id, cx.waker().clone());
+        loop {
+            let (next, nap) = self.runtime.change(|state, now| {
+                let next = if state.is_frozen {
+                    Next::Nothing
+                } else {
+                    state.queue.next(id)
+                };
+                if next == Next::Nothing {
+                    state.wakers.0.insert(id, cx.waker().clone());
+                }
+                let due = state.stream_faults.next_due();
+                (next, due.map(|due| due.since(now.mono)))
+            });
+            match next {
+                Next::Message(message) => return Poll::Ready(Some(Ok(message))),
+                Next::End(end) => {
+                    self.has_ended = true;
+                    return Poll::Ready(end.status().map(Err));
+                }
+                Next::Nothing => {}
             }
-            next
-        });
-        match next {
-            Next::Message(message) => Poll::Ready(Some(Ok(message))),
-            Next::Nothing => Poll::Pending,
-            Next::End(end) => {
-                self.has_ended = true;
-                Poll::Ready(end.status().map(Err))
+            self.nap = nap.map(|nap| Box::pin(tokio::time::sleep(nap.max(FINEST))));
+            let nap_is_over = |nap: &mut Pin<Box<Sleep>>| nap.poll_unpin(cx).is_ready();
+            if !self.nap.as_mut().is_some_and(nap_is_over) {
+                return Poll::Pending;
             }
         }
     }

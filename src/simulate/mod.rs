@@ -46,17 +46,27 @@
 mod builder;
 mod character;
 mod churn;
+mod codec;
+mod encode;
 mod events;
 mod fault;
+mod history;
+mod listing;
+mod message;
 mod operations;
 mod population;
+mod preset;
 mod queue;
+mod raw;
 mod rpc;
 mod runtime;
 mod seed;
 mod server;
+mod spelling;
+mod stream_fault;
 mod subject;
 mod transport;
+mod trouble;
 mod wire;
 mod world;
 
@@ -66,11 +76,14 @@ pub use character::{
     SnapshotScope, Stamps, WhenFull, WithoutClient,
 };
 use churn::ChurnPlan;
-pub use fault::{Fault, Outcome, StreamEnd};
+pub use fault::{AsOf, Fault, FaultId, Outcome};
 pub use operations::RunningPod;
+pub use preset::{CharacterSpec, Preset};
 pub use queue::EventCounts;
+pub use raw::{RawContainer, RawContainerMetadata, RawEvent, RawSandbox, RawSandboxMetadata};
 pub use rpc::{Rpc, RpcCounts};
 pub use runtime::SimulatedRuntime;
+pub use stream_fault::{Mishap, StreamEnd, StreamFault};
 pub use subject::{Container, ExitStatus, Labels, Pod, Sandbox, StreamMessage};
 pub use transport::{ChurnTask, InMemoryConnector, UnixServer};
 pub use world::{OperationError, Told, World};

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{EventDelivery, Sharing, StreamEnd, StreamMessage, WhenFull, WithoutClient};
+use super::message::{Message, Messages};
+use super::{EventDelivery, Sharing, StreamEnd, WhenFull, WithoutClient};
 use crate::lifecycle::Mono;
 
 /// Names one open stream. Never used twice.
@@ -26,14 +27,18 @@ pub struct EventCounts {
     pub expired: u64,
     /// Given to a stream whose client had gone.
     pub swallowed: u64,
-    /// Withheld by a fault.
+    /// Lost by a fault.
     pub withheld: u64,
+    /// Kept back by a fault for a while: late, behind others, or until the fault is lifted.
+    pub held: u64,
+    /// Copies that a fault added.
+    pub duplicated: u64,
 }
 
 /// What a stream has to send next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    Message(Arc<StreamMessage>),
+    Message(Arc<Message>),
     Nothing,
     End(StreamEnd),
 }
@@ -49,19 +54,21 @@ enum StreamState {
 
 #[derive(Debug)]
 struct Stream {
-    buffer: VecDeque<Arc<StreamMessage>>,
+    buffer: VecDeque<Arc<Message>>,
     state: StreamState,
 }
 
 #[derive(Debug)]
 pub(super) struct EventQueue {
     delivery: EventDelivery,
-    waiting: VecDeque<(Mono, Arc<StreamMessage>)>,
+    waiting: VecDeque<(Mono, Arc<Message>)>,
     streams: BTreeMap<StreamId, Stream>,
     /// Whose turn it is, for competing streams.
     turns: VecDeque<StreamId>,
     next_id: StreamId,
     had_client: bool,
+    /// What the next stream begins with.
+    replay: Messages,
     pub(super) counts: EventCounts,
 }
 
@@ -74,6 +81,7 @@ impl EventQueue {
             turns: VecDeque::new(),
             next_id: 0,
             had_client: false,
+            replay: Messages::new(),
             counts: EventCounts::default(),
         }
     }
@@ -82,6 +90,7 @@ impl EventQueue {
     pub(super) fn restart(&mut self, delivery: EventDelivery) {
         *self = Self {
             next_id: self.next_id,
+            replay: std::mem::take(&mut self.replay),
             counts: self.counts,
             ..Self::new(delivery)
         };
@@ -93,7 +102,7 @@ impl EventQueue {
         }
         self.next_id += 1;
         let stream = Stream {
-            buffer: VecDeque::new(),
+            buffer: std::mem::take(&mut self.replay).into(),
             state: StreamState::Open,
         };
         self.streams.insert(self.next_id, stream);
@@ -128,7 +137,20 @@ impl EventQueue {
         }
     }
 
-    pub(super) fn publish(&mut self, now: Mono, message: Arc<StreamMessage>) {
+    /// Breaks every stream that is open: what it holds is lost.
+    pub(super) fn break_all(&mut self, end: &StreamEnd) {
+        self.end_all(end);
+        for stream in self.streams.values_mut() {
+            stream.buffer.clear();
+        }
+    }
+
+    /// The next stream begins with these.
+    pub(super) fn replay_on_open(&mut self, messages: Messages) {
+        self.replay = messages;
+    }
+
+    pub(super) fn publish(&mut self, now: Mono, message: Arc<Message>) {
         let nobody = !self.has_listener();
         if nobody {
             let kept = match self.delivery.without_client {
@@ -157,7 +179,7 @@ impl EventQueue {
 
     pub(super) fn next(&mut self, id: StreamId) -> Next {
         let Some(stream) = self.streams.get_mut(&id) else {
-            return Next::End(StreamEnd::runtime_gone());
+            return Next::End(StreamEnd::default());
         };
         if let Some(message) = stream.buffer.pop_front() {
             self.counts.sent += 1;

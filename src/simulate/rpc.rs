@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A method of `runtime.v1.RuntimeService`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use serde::{Deserialize, Serialize};
+
+/// A method of `runtime.v1.RuntimeService`. Files name it as CRI does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Rpc {
     /// `Version`.
     Version,

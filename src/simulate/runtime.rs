@@ -1,9 +1,11 @@
-//! The handle on a simulated runtime: what can be done to it and read of it.
+//! The handle on a simulated runtime: its state, and how that changes.
 //!
 //! It owns the world, the event queue and the faults behind one lock that is never held across a
 //! wait. Every operation takes the moment from the runtime's clock, changes the world and hands what
-//! that tells to the streams. Nothing here starts a task.
+//! that tells to the streams. Nothing here starts a task. The operations themselves are in
+//! `operations.rs` and `trouble.rs`.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,13 +14,17 @@ use tokio::sync::watch;
 
 use super::events::Wakers;
 use super::fault::Faults;
+use super::history::History;
+use super::listing::Listing;
+use super::message::{Message, Messages};
 use super::queue::EventQueue;
+use super::stream_fault::StreamFaults;
 use super::subject::StreamMessage;
 use super::{
-    Builder, Character, ChurnPlan, EventCounts, EventDelivery, EventSupport, Fault, Outcome, Rpc,
-    RpcCounts, StreamEnd, World,
+    Builder, Character, ChurnPlan, EventCounts, EventDelivery, EventSupport, FaultId, RpcCounts,
+    World,
 };
-use crate::lifecycle::{Now, UnixNanos};
+use crate::lifecycle::{Mono, Now, UnixNanos};
 
 /// Reads both clocks.
 pub(super) type ReadClock = Arc<dyn Fn() -> Now + Send + Sync>;
@@ -46,48 +52,79 @@ pub(super) struct Shared {
 /// All that calls and operations share.
 pub(super) struct State {
     pub(super) world: World,
-    character: Character,
+    pub(super) character: Character,
     pub(super) queue: EventQueue,
     pub(super) wakers: Wakers,
-    faults: Faults,
-    calls: RpcCounts,
-    is_up: bool,
+    pub(super) faults: Faults,
+    pub(super) stream_faults: StreamFaults,
+    /// Faults that were ever put in.
+    pub(super) faults_given: u64,
+    pub(super) history: History,
+    pub(super) listing: Listing,
+    /// The last messages that operations told, whatever became of them.
+    pub(super) recent: VecDeque<Arc<Message>>,
+    pub(super) calls: RpcCounts,
+    pub(super) is_up: bool,
     pub(super) is_frozen: bool,
-    /// How many of the next messages are withheld.
-    withhold: u64,
 }
 
 /// What callers wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Condition {
-    is_up: bool,
-    is_frozen: bool,
-    blocked_producers: usize,
-    open_streams: usize,
+pub(super) struct Condition {
+    pub(super) is_up: bool,
+    pub(super) is_frozen: bool,
+    pub(super) blocked_producers: usize,
+    pub(super) open_streams: usize,
+    /// Grows whenever faults of calls are lifted.
+    pub(super) lifts: u64,
 }
 
+/// The most messages that can be replayed: as many as containerd's queue holds.
+const RECENT: usize = 1000;
+
 impl State {
-    fn condition(&self) -> Condition {
-        Condition {
-            is_up: self.is_up,
-            is_frozen: self.is_frozen,
-            blocked_producers: self.queue.blocked_producers(),
-            open_streams: self.queue.open_streams(),
+    pub(super) fn tell(&mut self, now: Now, told: impl IntoIterator<Item = Message>) {
+        for message in told {
+            let message = Arc::new(message);
+            self.queue.counts.told += 1;
+            if self.recent.len() == RECENT {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(message.clone());
+            let passage = self.stream_faults.pass(now.mono, message);
+            self.queue.counts.withheld += u64::from(passage.lost);
+            self.queue.counts.duplicated += u64::from(passage.duplicates);
+            if passage.held {
+                self.queue.counts.held += 1;
+                // Streams must know when it is due.
+                self.wakers.wake_all();
+            }
+            self.send(now.mono, passage.on);
         }
     }
 
-    fn tell(&mut self, now: Now, told: Vec<StreamMessage>) {
-        for message in told {
-            self.queue.counts.told += 1;
-            if self.withhold > 0 {
-                self.withhold -= 1;
-                self.queue.counts.withheld += 1;
-            } else if self.is_up && matches!(self.character.events, EventSupport::Served(_)) {
-                self.queue.publish(now.mono, Arc::new(message));
+    /// Hands messages to the queue.
+    pub(super) fn send(&mut self, now: Mono, messages: Messages) {
+        for message in messages {
+            if self.is_up && matches!(self.character.events, EventSupport::Served(_)) {
+                self.queue.publish(now, message);
             } else {
                 self.queue.counts.dropped += 1;
             }
         }
+    }
+
+    fn send_what_is_due(&mut self, now: Mono) {
+        for (due, message) in self.stream_faults.due(now) {
+            self.send(due, vec![message]);
+        }
+    }
+
+    /// Brings the history and the encoded lists up to date with the world.
+    fn note_changes(&mut self, now: Mono) {
+        let former = self.world.take_journal();
+        self.listing.forget(&former);
+        self.history.note(now, former);
     }
 }
 
@@ -98,25 +135,38 @@ impl SimulatedRuntime {
     }
 
     pub(super) fn new(
-        world: World,
+        mut world: World,
         character: Character,
         clock: ReadClock,
         churn: ChurnPlan,
+        history: Duration,
     ) -> Self {
+        world.keep_journal();
         let state = State {
             world,
             queue: EventQueue::new(delivery(&character)),
             character,
             wakers: Wakers::default(),
             faults: Faults::default(),
+            stream_faults: StreamFaults::default(),
+            faults_given: 0,
+            history: History::new(history),
+            listing: Listing::default(),
+            recent: VecDeque::new(),
             calls: RpcCounts::default(),
             is_up: true,
             is_frozen: false,
-            withhold: 0,
+        };
+        let condition = Condition {
+            is_up: true,
+            is_frozen: false,
+            blocked_producers: 0,
+            open_streams: 0,
+            lifts: 0,
         };
         Self {
             shared: Arc::new(Shared {
-                condition: watch::Sender::new(state.condition()),
+                condition: watch::Sender::new(condition),
                 state: Mutex::new(state),
                 clock,
                 churn,
@@ -179,86 +229,10 @@ impl SimulatedRuntime {
             .await;
     }
 
-    /// From now on `fault` happens to the calls that it fits. Of several that fit the oldest does.
-    pub fn inject(&self, fault: Fault) {
-        self.change(|state, _| state.faults.add(fault));
-    }
-
-    /// Takes every fault out. Calls that already hang go on hanging.
-    pub fn clear_faults(&self) {
-        self.change(|state, _| state.faults.clear());
-    }
-
-    /// The next `messages` of the event stream are lost without trace.
-    pub fn withhold_events(&self, messages: u64) {
-        self.change(|state, _| state.withhold = messages);
-    }
-
-    /// Puts a message of any content on the event stream, as if an operation had told it.
-    pub fn emit(&self, message: StreamMessage) {
-        self.change(|state, now| state.tell(now, vec![message]));
-    }
-
-    /// Ends every open event stream, after what it still has to send.
-    pub fn end_streams(&self, end: &StreamEnd) {
-        self.change(|state, _| {
-            state.queue.end_all(end);
-            state.wakers.wake_all();
-        });
-    }
-
-    /// Cuts every connection, as a proxy or a crash would. New ones can be made at once.
-    pub fn sever(&self) {
-        self.shared.cuts.send_modify(|cuts| *cuts += 1);
-    }
-
-    /// Stops the runtime's process, or starts another. While it is down connections are refused,
-    /// what happens is told to nobody, and what was queued is gone.
-    pub fn set_up(&self, up: bool) {
-        self.change(|state, _| {
-            if state.is_up && !up {
-                let delivery = delivery(&state.character);
-                state.queue.restart(delivery);
-            }
-            state.is_up = up;
-        });
-        if !up {
-            self.sever();
-        }
-    }
-
     /// Whether the runtime's process runs.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.lock().is_up
-    }
-
-    /// Stops the process and starts it again, at once.
-    pub fn restart(&self) {
-        self.set_up(false);
-        self.set_up(true);
-    }
-
-    /// Halts the process as SIGSTOP does, or lets it go on. While it is frozen no call is answered
-    /// and no stream speaks, but nothing is cut.
-    pub fn set_frozen(&self, frozen: bool) {
-        self.change(|state, _| {
-            state.is_frozen = frozen;
-            if !frozen {
-                state.wakers.wake_all();
-            }
-        });
-    }
-
-    /// Restarts as another runtime on the same containers: an upgrade.
-    pub fn become_character(&self, character: Character) {
-        self.set_up(false);
-        self.change(|state, _| {
-            state.world.set_habits(character.habits.clone());
-            state.queue.restart(delivery(&character));
-            state.character = character;
-        });
-        self.set_up(true);
     }
 
     /// Changes the world and tells what `operation` returns: for what has no method here, or for
@@ -269,7 +243,7 @@ impl SimulatedRuntime {
     ) -> T {
         self.change(|state, now| {
             let (outcome, told) = operation(&mut state.world, now.wall);
-            state.tell(now, told);
+            state.tell(now, told.into_iter().map(Message::from));
             outcome
         })
     }
@@ -278,7 +252,9 @@ impl SimulatedRuntime {
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut State, Now) -> T) -> T {
         let now = (self.shared.clock)();
         let mut state = self.lock();
+        state.send_what_is_due(now.mono);
         let outcome = change(&mut state, now);
+        state.note_changes(now.mono);
         let State {
             queue,
             wakers,
@@ -288,9 +264,15 @@ impl SimulatedRuntime {
         if !*is_frozen {
             wakers.wake(|stream| queue.has_news(stream));
         }
-        let condition = state.condition();
         // Sent under the lock, so that conditions are published in the order in which they arose.
         self.shared.condition.send_if_modified(|published| {
+            let condition = Condition {
+                is_up: state.is_up,
+                is_frozen: state.is_frozen,
+                blocked_producers: state.queue.blocked_producers(),
+                open_streams: state.queue.open_streams(),
+                lifts: state.faults.lifts,
+            };
             let is_new = *published != condition;
             *published = condition;
             is_new
@@ -298,15 +280,13 @@ impl SimulatedRuntime {
         outcome
     }
 
-    pub(super) fn note_call(&self, rpc: Rpc, id: Option<&str>) -> Option<(Duration, Outcome)> {
-        let mut state = self.lock();
-        state.calls.count(rpc);
-        state.faults.take(rpc, id)
-    }
-
-    pub(super) fn latency(&self, rpc: Rpc) -> Duration {
-        self.character(|character| character.latency.get(&rpc).copied())
-            .unwrap_or_default()
+    /// Waits until the fault by which a call hangs is lifted.
+    pub(super) async fn lifted(&self, fault: FaultId) {
+        let mut conditions = self.shared.condition.subscribe();
+        while self.lock().faults.hangs(fault) {
+            // The sender lives as long as `self`, so the wait cannot fail.
+            let _ = conditions.changed().await;
+        }
     }
 
     pub(super) async fn thawed(&self) {
@@ -317,12 +297,12 @@ impl SimulatedRuntime {
         self.until(|condition| condition.is_up == up).await;
     }
 
-    async fn until(&self, holds: impl FnMut(&Condition) -> bool) {
+    pub(super) async fn until(&self, holds: impl FnMut(&Condition) -> bool) {
         // The sender lives as long as `self`, so the wait cannot fail.
         let _ = self.shared.condition.subscribe().wait_for(holds).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // A panic in a caller's `world` closure leaves nothing half changed.
         self.shared
             .state
@@ -338,7 +318,7 @@ impl fmt::Debug for SimulatedRuntime {
 }
 
 /// A runtime without events needs no queue; one that keeps nothing is as good.
-fn delivery(character: &Character) -> EventDelivery {
+pub(super) fn delivery(character: &Character) -> EventDelivery {
     match &character.events {
         EventSupport::Served(delivery) => delivery.clone(),
         EventSupport::Unimplemented | EventSupport::EndsAtOnce => EventDelivery::none(),

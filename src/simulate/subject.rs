@@ -12,6 +12,11 @@ use crate::lifecycle::{
 /// Labels of a pod or a container, by key.
 pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
+const POD_NAME_LABEL: &str = "io.kubernetes.pod.name";
+const POD_NAMESPACE_LABEL: &str = "io.kubernetes.pod.namespace";
+pub(super) const POD_UID_LABEL: &str = "io.kubernetes.pod.uid";
+const CONTAINER_NAME_LABEL: &str = "io.kubernetes.container.name";
+
 /// A pod as whoever runs it describes it to the runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
@@ -78,15 +83,41 @@ impl Pod {
         }
     }
 
-    fn kubelet_labels(&self) -> Labels {
-        if !self.by_kubelet {
-            return Labels::new();
+    /// The labels that its sandboxes show: the kubelet's and its own.
+    pub(super) fn each_label(&self, mut each: impl FnMut(&str, &str)) {
+        for (key, value) in &self.labels {
+            if self.kubelet_label(key).is_none() {
+                each(key, value);
+            }
         }
-        Labels::from([
-            ("io.kubernetes.pod.name".into(), self.name.clone()),
-            ("io.kubernetes.pod.namespace".into(), self.namespace.clone()),
-            ("io.kubernetes.pod.uid".into(), self.uid.as_str().into()),
-        ])
+        self.each_kubelet_label(each);
+    }
+
+    /// One of those labels.
+    #[must_use]
+    pub fn label_value(&self, key: &str) -> Option<&str> {
+        self.kubelet_label(key)
+            .or_else(|| self.labels.get(key).map(|value| &**value))
+    }
+
+    fn each_kubelet_label(&self, mut each: impl FnMut(&str, &str)) {
+        for key in [POD_NAME_LABEL, POD_NAMESPACE_LABEL, POD_UID_LABEL] {
+            if let Some(value) = self.kubelet_label(key) {
+                each(key, value);
+            }
+        }
+    }
+
+    fn kubelet_label(&self, key: &str) -> Option<&str> {
+        if !self.by_kubelet {
+            return None;
+        }
+        match key {
+            POD_NAME_LABEL => Some(&self.name),
+            POD_NAMESPACE_LABEL => Some(&self.namespace),
+            POD_UID_LABEL => Some(self.uid.as_str()),
+            _ => None,
+        }
     }
 }
 
@@ -105,16 +136,6 @@ pub struct Sandbox {
     pub created_at: UnixNanos,
     /// Its addresses, primary first.
     pub ips: Vec<Arc<str>>,
-}
-
-impl Sandbox {
-    /// The labels that lists and statuses show: the kubelet's and the pod's own.
-    #[must_use]
-    pub fn labels(&self) -> Labels {
-        let mut labels = self.pod.labels.clone();
-        labels.append(&mut self.pod.kubelet_labels());
-        labels
-    }
 }
 
 /// A container.
@@ -148,13 +169,20 @@ pub struct Container {
 
 impl Container {
     /// The labels that lists and statuses show: the kubelet's.
-    #[must_use]
-    pub fn labels(&self) -> Labels {
-        let mut labels = self.pod.kubelet_labels();
+    pub(super) fn each_label(&self, mut each: impl FnMut(&str, &str)) {
         if self.pod.by_kubelet {
-            labels.insert("io.kubernetes.container.name".into(), self.name.clone());
+            each(CONTAINER_NAME_LABEL, &self.name);
         }
-        labels
+        self.pod.each_kubelet_label(each);
+    }
+
+    /// One of those labels.
+    #[must_use]
+    pub fn label_value(&self, key: &str) -> Option<&str> {
+        if self.pod.by_kubelet && key == CONTAINER_NAME_LABEL {
+            return Some(&self.name);
+        }
+        self.pod.kubelet_label(key)
     }
 
     /// Whether it neither runs nor is about to: exited.
@@ -235,6 +263,8 @@ pub struct StreamMessage {
     pub kind: EventKind,
     /// `created_at` as it goes over the wire.
     pub stamp: i64,
+    /// The pod that it concerns. It is not sent: a client sees the sandbox's.
+    pub pod: Option<PodUid>,
     /// The sandbox as it was when the message was made; `None` goes out as an absent status.
     pub sandbox: Option<Sandbox>,
     /// The containers as they were then, in the order of their ids.

@@ -26,7 +26,6 @@ use tonic::transport::{Channel, Endpoint, Server, Uri};
 use super::SimulatedRuntime;
 use super::server::CriService;
 use crate::cri::StreamSource;
-use crate::cri::wire::server::runtime_service_server::RuntimeServiceServer;
 
 /// Bytes in flight each way on an in-memory connection: that of a socket, so that back-pressure is
 /// felt as on one.
@@ -233,7 +232,7 @@ async fn serve_connection<T>(runtime: SimulatedRuntime, io: Severable<T>)
 where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let service = RuntimeServiceServer::new(CriService::new(runtime));
+    let service = CriService::new(runtime);
     let incoming = stream::iter([Ok::<_, io::Error>(io)]);
     // Ends as soon as the connection is taken, which lives on as a task of its own. How it ends
     // is the client's to see.

@@ -5,6 +5,7 @@
 //! with the snapshot of the moment it was made. Who hears them is the event queue's business.
 
 mod message;
+mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,8 +13,10 @@ use std::sync::Arc;
 use super::character::nanos;
 use super::seed::Seeded;
 use super::subject::{Container, ExitStatus, Pod, Sandbox, StreamMessage};
-use super::{EventHabits, FailedStart, SandboxRemoval};
+use super::{EventHabits, FailedStart, SandboxRemoval, Stamps};
 use crate::lifecycle::{ContainerId, EventKind, PodUid, ReportedState, SandboxId, UnixNanos};
+
+pub(super) use records::Former;
 
 /// Why an operation on the world was refused. Nothing was changed and nothing was told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +56,8 @@ pub struct World {
     containers_of: BTreeMap<SandboxId, BTreeSet<ContainerId>>,
     sandboxes_of: BTreeMap<PodUid, BTreeSet<SandboxId>>,
     addresses_given: u32,
+    /// What was before each change since it was last asked for; `None`: nobody asks.
+    journal: Option<Vec<Former>>,
 }
 
 impl World {
@@ -67,12 +72,18 @@ impl World {
             containers_of: BTreeMap::new(),
             sandboxes_of: BTreeMap::new(),
             addresses_given: 0,
+            journal: None,
         }
     }
 
     /// From now on tells as `habits` say: the runtime was upgraded.
     pub fn set_habits(&mut self, habits: EventHabits) {
         self.habits = habits;
+    }
+
+    /// From now on stamps messages so.
+    pub fn set_stamps(&mut self, stamps: Stamps) {
+        self.habits.stamps = stamps;
     }
 
     /// A uid that no pod has had.
@@ -84,14 +95,11 @@ impl World {
     /// is on the node's network.
     pub fn run_sandbox(&mut self, at: UnixNanos, pod: Arc<Pod>) -> (SandboxId, Told) {
         let id = SandboxId::from(self.ids.runtime_id());
-        let siblings = self.sandboxes_of.entry(pod.uid.clone()).or_default();
-        let attempt = siblings
-            .iter()
-            .filter_map(|sibling| self.sandboxes.get(sibling))
+        let attempt = self
+            .sandboxes_of_pod(&pod.uid)
             .map(|sibling| sibling.attempt.saturating_add(1))
             .max()
             .unwrap_or(0);
-        siblings.insert(id.clone());
         let ips = if pod.host_network {
             Vec::new()
         } else {
@@ -105,8 +113,7 @@ impl World {
             created_at: self.dated(at),
             ips,
         };
-        self.sandboxes.insert(id.clone(), sandbox);
-        self.containers_of.insert(id.clone(), BTreeSet::new());
+        self.put_sandbox(sandbox);
 
         let mut told = Told::new();
         if self.habits.sandbox_created {
@@ -160,15 +167,7 @@ impl World {
         }
         told.push(last);
 
-        self.containers_of.remove(id);
-        if let Some(gone) = self.sandboxes.remove(id)
-            && let Some(siblings) = self.sandboxes_of.get_mut(&gone.pod.uid)
-        {
-            siblings.remove(id);
-            if siblings.is_empty() {
-                self.sandboxes_of.remove(&gone.pod.uid);
-            }
-        }
+        self.forget_sandbox(id);
         if self.habits.sandbox_removal == SandboxRemoval::Untold {
             told.clear();
         }
@@ -207,11 +206,7 @@ impl World {
             image: format!("registry.example/{name}:1").into(),
             image_ref: image_ref(name),
         };
-        self.containers.insert(id.clone(), container);
-        self.containers_of
-            .entry(sandbox.clone())
-            .or_default()
-            .insert(id.clone());
+        self.put_container(container);
         let told = self.container_message(at, EventKind::Created, &id, sandbox);
         Ok((id, vec![told]))
     }
@@ -228,7 +223,7 @@ impl World {
         let container = self.startable(id, "start")?;
         let sandbox = container.sandbox.clone();
         let dated = self.dated(at);
-        self.change(id, |container| {
+        self.change_container(id, |container| {
             container.state = ReportedState::Running;
             container.started_at = Some(dated.max(container.created_at));
         });
@@ -251,7 +246,7 @@ impl World {
             FailedStart::Nothing => self.forget_container(id),
             FailedStart::ExitedContainer => {
                 let dated = self.dated(at);
-                self.change(id, |container| {
+                self.change_container(id, |container| {
                     container.state = ReportedState::Exited;
                     container.finished_at = Some(dated.max(container.created_at));
                     container.exit = ExitStatus::start_error();
@@ -321,7 +316,7 @@ impl World {
     /// If there is no such container.
     pub fn set_unknown(&mut self, id: &ContainerId) -> Result<(), OperationError> {
         self.container_or_refuse(id)?;
-        self.change(id, |container| container.state = ReportedState::Unknown);
+        self.change_container(id, |container| container.state = ReportedState::Unknown);
         Ok(())
     }
 
@@ -339,7 +334,7 @@ impl World {
             return Err(wrong_state(container, "have its end explained"));
         }
         let reason = reason.into();
-        self.change(id, |container| container.exit.reason = reason);
+        self.change_container(id, |container| container.exit.reason = reason);
         Ok(())
     }
 
@@ -349,50 +344,8 @@ impl World {
     /// If there is no such sandbox.
     pub fn set_ips(&mut self, id: &SandboxId, ips: Vec<Arc<str>>) -> Result<(), OperationError> {
         self.sandbox_or_refuse(id)?;
-        if let Some(sandbox) = self.sandboxes.get_mut(id) {
-            sandbox.ips = ips;
-        }
+        self.change_sandbox(id, |sandbox| sandbox.ips = ips);
         Ok(())
-    }
-
-    /// A sandbox.
-    #[must_use]
-    pub fn sandbox(&self, id: &str) -> Option<&Sandbox> {
-        self.sandboxes.get(id)
-    }
-
-    /// A container.
-    #[must_use]
-    pub fn container(&self, id: &str) -> Option<&Container> {
-        self.containers.get(id)
-    }
-
-    /// Every sandbox, in the order of ids.
-    pub fn sandboxes(&self) -> impl Iterator<Item = &Sandbox> {
-        self.sandboxes.values()
-    }
-
-    /// Every container, in the order of ids.
-    pub fn containers(&self) -> impl Iterator<Item = &Container> {
-        self.containers.values()
-    }
-
-    /// The containers of one sandbox, in the order of ids.
-    pub fn containers_in(&self, sandbox: &SandboxId) -> impl Iterator<Item = &Container> {
-        self.containers_of
-            .get(sandbox)
-            .into_iter()
-            .flatten()
-            .filter_map(|id| self.containers.get(id))
-    }
-
-    /// The containers of every sandbox of one pod.
-    pub fn containers_of_pod(&self, uid: &PodUid) -> impl Iterator<Item = &Container> {
-        self.sandboxes_of
-            .get(uid)
-            .into_iter()
-            .flatten()
-            .flat_map(|sandbox| self.containers_in(sandbox))
     }
 
     fn sandbox_or_refuse(&self, id: &SandboxId) -> Result<&Sandbox, OperationError> {
@@ -434,15 +387,9 @@ impl World {
             .collect()
     }
 
-    fn change(&mut self, id: &ContainerId, change: impl FnOnce(&mut Container)) {
-        if let Some(container) = self.containers.get_mut(id) {
-            change(container);
-        }
-    }
-
     fn end_container(&mut self, at: UnixNanos, id: &ContainerId, exit: ExitStatus) {
         let dated = self.dated(at);
-        self.change(id, |container| {
+        self.change_container(id, |container| {
             let earliest = container.started_at.unwrap_or(container.created_at);
             container.state = ReportedState::Exited;
             container.finished_at = Some(dated.max(earliest));
@@ -451,23 +398,13 @@ impl World {
     }
 
     fn end_sandbox(&mut self, at: UnixNanos, id: &SandboxId) -> Told {
-        let Some(sandbox) = self.sandboxes.get_mut(id).filter(|sandbox| sandbox.ready) else {
+        if !self.sandboxes.get(id).is_some_and(|sandbox| sandbox.ready) {
             return Told::new();
-        };
-        sandbox.ready = false;
+        }
+        self.change_sandbox(id, |sandbox| sandbox.ready = false);
         let told = vec![self.sandbox_message(at, EventKind::Stopped, id)];
-        if let Some(sandbox) = self.sandboxes.get_mut(id) {
-            sandbox.ips.clear();
-        }
+        self.change_sandbox(id, |sandbox| sandbox.ips.clear());
         told
-    }
-
-    fn forget_container(&mut self, id: &ContainerId) {
-        if let Some(container) = self.containers.remove(id)
-            && let Some(siblings) = self.containers_of.get_mut(&container.sandbox)
-        {
-            siblings.remove(id);
-        }
     }
 
     /// When a change told at `at` happened by the runtime's account.

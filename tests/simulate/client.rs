@@ -191,6 +191,14 @@ impl Events {
             .expect("its reader did not panic")
     }
 
+    /// All that comes until the stream ends, and how it ends.
+    pub(crate) async fn to_the_end(
+        mut self,
+    ) -> (Vec<cri::ContainerEventResponse>, Result<(), Status>) {
+        let told = self.drain().await;
+        (told, self.end().await)
+    }
+
     /// Cancels the call and lets the runtime's side see that.
     pub(crate) async fn cancel(self) {
         self.task.abort();

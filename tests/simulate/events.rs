@@ -201,7 +201,7 @@ async fn the_runtime_can_end_its_streams_either_way() {
     first.end().await.unwrap();
 
     let second = Client::to(&runtime).events(&runtime).await;
-    runtime.end_streams(&StreamEnd::Failed(Code::Unknown, "going down".into()));
+    runtime.end_streams(&StreamEnd::failed(Code::Unknown, "going down"));
     assert_eq!(second.end().await.unwrap_err().code(), Code::Unknown);
     assert_eq!(runtime.rpc_counts().of(Rpc::GetContainerEvents), 2);
 }

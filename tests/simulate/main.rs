@@ -4,8 +4,10 @@
 mod churn;
 mod client;
 mod events;
+mod faults;
 mod own_client;
 mod reads;
+mod stream_faults;
 mod trouble;
 
 use pleg::lifecycle::UnixNanos;

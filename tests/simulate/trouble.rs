@@ -138,6 +138,7 @@ async fn events_can_be_lost_and_made_up() {
     assert_eq!(runtime.event_counts().withheld, 3);
 
     runtime.emit(StreamMessage {
+        pod: None,
         id: "".into(),
         kind: EventKind::Other(17),
         stamp: -1,

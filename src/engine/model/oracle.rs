@@ -54,6 +54,8 @@ pub(crate) struct Oracle {
     inspections_failed: bool,
     readers: Vec<Reader>,
     revision: Revision,
+    /// The newest mark that the cache was said to be observed at.
+    observed: Option<Mark>,
     /// The world, each with the mark taken just before it became so.
     history: Vec<(Mark, Truth)>,
 }
@@ -86,6 +88,7 @@ impl Oracle {
             inspections_failed: false,
             readers: Vec::new(),
             revision: Revision(0),
+            observed: None,
             history: vec![(mark, truth)],
         }
     }
@@ -332,8 +335,13 @@ impl Oracle {
         }
     }
 
-    /// A read that began at `mark` vouches for what is in the cache.
-    pub(super) fn vouched(&self, mark: Mark, now: &Truth) -> Result<(), Violation> {
+    /// A read that began at `mark` vouches for what is in the cache. Saying again what was said
+    /// before claims nothing new.
+    pub(super) fn vouched(&mut self, mark: Mark, now: &Truth) -> Result<(), Violation> {
+        if self.observed >= Some(mark) {
+            return Ok(());
+        }
+        self.observed = Some(mark);
         let then = self
             .history
             .iter()

@@ -105,7 +105,7 @@ impl Shell {
         let (pleg, inlets, outlets) = Pleg::builder()
             .channel(nobody.connect_lazy())
             .channel_capacity(10)
-            .join(clock, Mode::Connecting)
+            .join(clock.clone(), Mode::Connecting)
             .expect("a runtime is named");
         let told = Told::default();
         let machine = Scripted {

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use super::*;
-use crate::lifecycle::EventKind;
 use crate::simulate::{Character, EventSupport};
 
 fn queue(character: &Character) -> EventQueue {
@@ -11,14 +10,8 @@ fn queue(character: &Character) -> EventQueue {
     }
 }
 
-fn message(number: u64) -> Arc<StreamMessage> {
-    Arc::new(StreamMessage {
-        id: number.to_string().into(),
-        kind: EventKind::Started,
-        stamp: 1,
-        sandbox: None,
-        containers: Vec::new(),
-    })
+fn message(number: u64) -> Arc<Message> {
+    Arc::new(Message::bytes(number.to_string().into()))
 }
 
 fn publish(queue: &mut EventQueue, numbers: std::ops::Range<u64>) {
@@ -30,7 +23,7 @@ fn publish(queue: &mut EventQueue, numbers: std::ops::Range<u64>) {
 /// All that a stream has now, as numbers.
 fn heard(queue: &mut EventQueue, stream: StreamId) -> Vec<u64> {
     std::iter::from_fn(|| match queue.next(stream) {
-        Next::Message(message) => message.id.parse().ok(),
+        Next::Message(message) => std::str::from_utf8(&message.encoded()).ok()?.parse().ok(),
         Next::Nothing | Next::End(_) => None,
     })
     .collect()
@@ -180,7 +173,7 @@ fn a_restart_forgets_what_was_queued_and_every_stream() {
     publish(&mut queue, 3..5);
     let delivery = queue.delivery.clone();
     queue.restart(delivery);
-    assert_eq!(queue.next(stream), Next::End(StreamEnd::runtime_gone()));
+    assert_eq!(queue.next(stream), Next::End(StreamEnd::default()));
     let new = queue.open(Mono(0));
     assert_ne!(new, stream);
     assert_eq!(heard(&mut queue, new), Vec::<u64>::new());

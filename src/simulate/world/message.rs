@@ -5,6 +5,16 @@ use crate::lifecycle::{ContainerId, EventKind, SandboxId, UnixNanos};
 use crate::simulate::{SnapshotScope, StreamMessage};
 
 impl World {
+    /// The message that the runtime would make now about this sandbox or container.
+    #[must_use]
+    pub fn message_about(&self, at: UnixNanos, kind: EventKind, id: &str) -> Option<StreamMessage> {
+        let sandbox = match self.container(id) {
+            Some(container) => &container.sandbox,
+            None => &self.sandbox(id)?.id,
+        };
+        Some(self.message(at, kind, id, sandbox))
+    }
+
     pub(super) fn sandbox_message(
         &self,
         at: UnixNanos,
@@ -42,6 +52,7 @@ impl World {
             id: id.into(),
             kind,
             stamp: self.habits.stamps.stamp(at),
+            pod: sandbox.map(|sandbox| sandbox.pod.uid.clone()),
             sandbox: sandbox.cloned(),
             containers,
         }

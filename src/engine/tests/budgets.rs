@@ -1,0 +1,186 @@
+//! What everything costs the runtime, as counts of calls.
+
+use super::*;
+
+/// A full relist of an unchanged node is two calls.
+#[test]
+fn a_full_relist_costs_its_two_lists_and_the_inspections_of_what_changed() {
+    let mut node = Node::trusted();
+    for n in 0..50 {
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.world.run(&format!("s{n}"), &format!("c{n}"));
+        node.tell(Started, &format!("c{n}"));
+    }
+    node.wait(5.0);
+    node.forget_the_past();
+    node.relist();
+    assert_eq!(node.rpcs, 2);
+    for n in 0..5 {
+        node.world.exit(&format!("c{n}"), 1);
+    }
+    node.world.run("s9", "d9");
+    node.forget_the_past();
+    node.relist();
+    assert_eq!(node.rpcs, 2 + 6);
+    assert_eq!(node.take_told().len(), 6);
+    node.forget_the_past();
+    node.relist();
+    assert_eq!(node.rpcs, 2);
+    // What is gone needs no inspection.
+    node.world.remove("d9");
+    node.forget_the_past();
+    node.relist();
+    assert_eq!(node.rpcs, 2);
+    assert_eq!(node.take_told(), ["Died(d9)", "Removed(d9)"]);
+}
+
+/// A targeted relist is two filtered lists and a status for each subject of the pod.
+#[test]
+fn a_targeted_relist_costs_two_lists_and_one_inspection_of_the_pod() {
+    let mut node = Node::with_c1();
+    node.world.run("S1", "c2");
+    node.tell(Started, "c2");
+    node.wait(5.0);
+    node.forget_the_past();
+    node.request_relist("P");
+    assert_eq!(node.take_asked(), ["Relist(P)", "Inspect(S1 c1 c2)"]);
+    assert_eq!(node.rpcs, 2 + 3);
+    node.wait(60.0);
+    assert_eq!(node.rpcs, 2 + 3);
+}
+
+/// An event costs nothing, but a DELETED one coalesced read.
+#[test]
+fn events_cost_nothing_but_one_coalesced_read_after_a_deleted() {
+    let mut node = Node::with_c1();
+    for n in 2..=40 {
+        let id = format!("c{n}");
+        node.world.create("S1", &id);
+        node.tell(Created, &id);
+        node.world.start(&id);
+        node.tell(Started, &id);
+        node.world.exit(&id, 0);
+        node.tell(Stopped, &id);
+    }
+    assert_eq!((node.rpcs, node.take_told().len()), (0, 78));
+    // The first DELETED has its read sent; all that come while it is out share the next.
+    node.hold(Call::PodRelist);
+    for n in 2..=40 {
+        node.delete(&format!("c{n}"));
+    }
+    assert_eq!(node.take_asked(), ["Relist(P)"]);
+    node.release();
+    assert_eq!(node.take_asked(), ["Relist(P)"]);
+    assert_eq!(node.rpcs, 4);
+    node.wait(60.0);
+    assert_eq!(node.rpcs, 4);
+    assert_eq!(node.engine.unsettled_pods(), 0);
+}
+
+/// Many DELETED at once, each of a pod of its own, are cheaper as one full relist.
+#[test]
+fn many_pods_deleted_at_once_cost_a_few_reads_and_one_relist() {
+    let mut node = Node::trusted();
+    for n in 0..100 {
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.world.run(&format!("s{n}"), &format!("c{n}"));
+        node.tell(Started, &format!("c{n}"));
+    }
+    node.wait(5.0);
+    node.forget_the_past();
+    for n in 0..100 {
+        node.delete(&format!("c{n}"));
+    }
+    node.wait(5.0);
+    let asked = node.take_asked();
+    let full = asked.iter().filter(|asked| *asked == "Relist").count();
+    assert_eq!((full, asked.len() - full), (1, 8), "{asked:?}");
+    assert!(node.engine.counters().reads_folded_into_relists >= 92);
+}
+
+/// Oracle 8, the figure: 110 pods, trusted, over three slow periods.
+#[test]
+fn a_trusted_node_of_110_pods_costs_one_relist_per_slow_period_and_the_heartbeats() {
+    let mut node = Node::trusted();
+    for n in 0..110 {
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.tell(Started, &format!("s{n}"));
+        node.world.run(&format!("s{n}"), &format!("c{n}"));
+        node.tell(Started, &format!("c{n}"));
+    }
+    assert_eq!(node.cache.len(), 111);
+    node.wait(400.0);
+    node.relist();
+    node.forget_the_past();
+    node.wait(900.0);
+    assert_eq!(node.take_asked(), ["Relist", "Relist", "Relist"]);
+    assert_eq!((node.rpcs, node.heartbeats), (6, 90));
+    assert_eq!(node.take_told(), NOTHING);
+    assert_eq!(node.mode(), "Evented");
+}
+
+/// The same for one that only ever polls: a relist a second, no inspections.
+#[test]
+fn a_polled_node_costs_two_calls_a_second_however_many_pods_it_has() {
+    let mut node = Node::polling();
+    for n in 0..110 {
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.world.run(&format!("s{n}"), &format!("c{n}"));
+    }
+    node.wait(1.0);
+    assert_eq!(node.rpcs, 2 + 220);
+    node.forget_the_past();
+    node.wait(60.0);
+    assert_eq!((node.rpcs, node.heartbeats), (120, 6));
+}
+
+/// C13 of the law check: what rests unsettled is left to the slow relist in the end.
+#[test]
+fn a_container_that_rests_in_created_costs_ever_fewer_reads_and_then_none() {
+    let mut node = Node::with_c1();
+    node.world.create("S1", "c2");
+    node.tell(Created, "c2");
+    node.wait(300.0);
+    let asked = node.take_asked();
+    let reads = asked.iter().filter(|asked| *asked == "Relist(P)").count();
+    assert!((8..=9).contains(&reads), "{asked:?}");
+    node.wait(1000.0);
+    node.take_asked();
+    node.wait(3000.0);
+    assert_eq!(node.take_asked(), ["Relist"; 10]);
+    // A change starts it anew.
+    node.world.create("S1", "c3");
+    node.tell(Created, "c3");
+    node.wait(1.0);
+    assert_eq!(node.take_asked(), ["Relist(P)"]);
+}
+
+/// C13 of the law check: a finished pod that is kept for days settles too, and so does a dead container
+/// under a ready sandbox at once.
+#[test]
+fn a_finished_pod_that_is_kept_costs_nothing_in_the_end() {
+    let mut node = Node::with_c1();
+    node.world.exit("c1", 0);
+    node.tell(Stopped, "c1");
+    node.wait(60.0);
+    assert_eq!(node.take_asked(), NOTHING);
+    node.world.stop_sandbox("S1");
+    node.tell(Stopped, "S1");
+    node.wait(1500.0);
+    assert!(node.take_asked().len() < 20);
+    node.wait(3000.0);
+    assert_eq!(node.take_asked(), ["Relist"; 10]);
+}
+
+/// The heartbeat goes on alone while a list hangs, and never twice at a time.
+#[test]
+fn heartbeats_are_ten_seconds_apart_and_one_at_a_time() {
+    let mut node = Node::with_c1();
+    node.hold(Call::FullRelist);
+    node.relist();
+    node.wait(100.0);
+    assert_eq!(node.heartbeats, 10);
+    node.hold(Call::Version);
+    node.wait(100.0);
+    assert_eq!(node.heartbeats, 11);
+}
