@@ -91,9 +91,7 @@ impl Engine {
                 visit(&mut reader.newer_than);
             }
         }
-        self.hints
-            .values_mut()
-            .for_each(|hint| visit(&mut hint.at));
+        self.hints.values_mut().for_each(|hint| visit(&mut hint.at));
         self.calls
             .values_mut()
             .for_each(|call| visit(&mut call.begun));

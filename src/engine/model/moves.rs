@@ -81,7 +81,9 @@ impl Run {
             Step::TakeMark => {
                 self.held = Some((self.engine.mark(self.now), self.truth));
                 self.read_since_held = false;
-                self.calls.iter_mut().for_each(|call| call.after_held = false);
+                self.calls
+                    .iter_mut()
+                    .for_each(|call| call.after_held = false);
                 Ok(())
             }
             Step::Read { freshness } => {

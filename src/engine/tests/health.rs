@@ -27,7 +27,9 @@ fn before_the_first_relist_health_says_so_and_knows_no_age() {
     assert_eq!(health.state, HealthState::NotYetRelisted);
     assert_eq!(health.last_relist_age, None);
     assert!(
-        health.to_string().starts_with("pleg has yet to be successful"),
+        health
+            .to_string()
+            .starts_with("pleg has yet to be successful"),
         "{health}"
     );
     assert!(!health.to_string().contains("ago"), "{health}");
@@ -140,7 +142,10 @@ fn a_hanging_call_is_named_with_its_age() {
     node.request_relist("P");
     node.wait(7.0);
     let pending = node.health().pending.unwrap();
-    assert_eq!((pending.call, pending.uid), (Call::PodRelist, Some("P".into())));
+    assert_eq!(
+        (pending.call, pending.uid),
+        (Call::PodRelist, Some("P".into()))
+    );
 }
 
 /// C19

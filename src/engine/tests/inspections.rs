@@ -110,7 +110,10 @@ fn running_pods_are_inspected_before_dead_ones() {
     node.at(1.15);
     let told = node.take_told();
     assert_eq!(told.len(), 16);
-    assert!(told.iter().all(|told| told.starts_with("Started")), "{told:?}");
+    assert!(
+        told.iter().all(|told| told.starts_with("Started")),
+        "{told:?}"
+    );
 }
 
 /// A11
@@ -142,7 +145,10 @@ fn a_pod_that_cannot_be_inspected_has_an_error_entry_and_no_events() {
     node.at(1.0);
     assert_eq!(node.take_told(), ["Started(s0)", "Started(c0)"]);
     assert_eq!(node.shows("p0"), "[A] s0=R c0=R");
-    assert_eq!(node.shows("p1"), "[] s1=R c1=R error: network namespace busy");
+    assert_eq!(
+        node.shows("p1"),
+        "[] s1=R c1=R error: network namespace busy"
+    );
     assert_eq!(
         node.take_asked(),
         ["Relist", "Inspect(s0 c0)", "Inspect(s1 c1)"]
@@ -195,7 +201,10 @@ fn a_reinspect_that_fails_stays_asked_for_until_it_is_answered() {
     node.world.unreadable.insert("P");
     node.request_reinspect("P");
     assert_eq!(node.take_told(), NOTHING);
-    assert_eq!(node.shows("P"), "[A] S1=R c1=R error: network namespace busy");
+    assert_eq!(
+        node.shows("P"),
+        "[A] S1=R c1=R error: network namespace busy"
+    );
     node.request_reinspect("P");
     node.wait(5.0);
     assert_eq!(node.take_told(), NOTHING);

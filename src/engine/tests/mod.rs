@@ -223,7 +223,11 @@ impl Node {
             if next > until {
                 break;
             }
-            wakes_at_once = if next > self.elapsed { 0 } else { wakes_at_once + 1 };
+            wakes_at_once = if next > self.elapsed {
+                0
+            } else {
+                wakes_at_once + 1
+            };
             assert!(wakes_at_once < 1000, "the engine spins at {}", self.time());
             self.pass_to(next);
             if answer == Some(next) {
@@ -273,7 +277,8 @@ impl Node {
 
     fn schedule(&mut self, after: Duration, coming: Coming) {
         self.sent += 1;
-        self.coming.insert((self.elapsed + after, self.sent), coming);
+        self.coming
+            .insert((self.elapsed + after, self.sent), coming);
     }
 
     fn carry_out(&mut self) {

@@ -85,7 +85,12 @@ impl Node {
     /// What a reader was told, in the notation of [`Node::shows`]; `None` while it waits.
     pub(super) fn answer(&self, reader: ReaderId) -> Option<String> {
         let reading = self.answers.get(&reader)?;
-        Some(reading.status.as_ref().map_or("-".into(), |status| written(status)))
+        Some(
+            reading
+                .status
+                .as_ref()
+                .map_or("-".into(), |status| written(status)),
+        )
     }
 
     /// Everything delivered since the last call.
@@ -115,7 +120,9 @@ impl Node {
     /// `id=state`. C is created, R running or ready, X ended (with the exit code, if there is one), U
     /// unknown. `-` is no entry.
     pub(super) fn shows(&self, pod: &str) -> String {
-        self.cache.get(pod).map_or("-".into(), |status| written(status))
+        self.cache
+            .get(pod)
+            .map_or("-".into(), |status| written(status))
     }
 
     /// The last event of a kind about an id.
@@ -183,7 +190,11 @@ fn written(status: &PodStatus) -> String {
     for container in &status.containers {
         let code = container.exit_code.map(|code| format!("({code})"));
         let code = code.unwrap_or_default();
-        parts.push(format!("{}={}{code}", container.id, letter(container.state)));
+        parts.push(format!(
+            "{}={}{code}",
+            container.id,
+            letter(container.state)
+        ));
     }
     if let Some(error) = &status.error {
         parts.push(format!("error: {error}"));

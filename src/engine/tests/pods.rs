@@ -20,10 +20,7 @@ fn with_second_sandbox() -> Node {
 #[test]
 fn removing_an_old_sandbox_leaves_the_live_one_alone() {
     let mut node = with_second_sandbox();
-    assert_eq!(
-        node.take_told(),
-        ["Died(c1)", "Started(S2)", "Started(c2)"]
-    );
+    assert_eq!(node.take_told(), ["Died(c1)", "Started(S2)", "Started(c2)"]);
     node.tell(Stopped, "S1");
     assert_eq!(node.take_told(), ["Died(S1)"]);
     assert_eq!(node.shows("P"), "[B] S2=R S1=X c2=R c1=X(137)");

@@ -62,7 +62,10 @@ fn a_container_that_vanishes_between_list_and_status_holds_nothing_back() {
     node.world.vanished.insert("c-old");
     node.request_reinspect("P");
     assert_eq!(node.shows("P"), "[A] S1=R c1=X(5)");
-    assert_eq!(node.take_told(), ["Removed(c-old)", "Died(c1)", "PodSync(P)"]);
+    assert_eq!(
+        node.take_told(),
+        ["Removed(c-old)", "Died(c1)", "PodSync(P)"]
+    );
     node.world.vanished.clear();
     node.world.remove("c-old");
     node.wait(3.0);
@@ -204,7 +207,9 @@ fn an_unreadable_item_of_a_list_is_neither_removed_nor_vouched_for() {
     };
     list.containers.items.clear();
     list.containers.unreadable.push("c1".into());
-    list.containers.refused.push(crate::lifecycle::Refusal::NoMetadata);
+    list.containers
+        .refused
+        .push(crate::lifecycle::Refusal::NoMetadata);
     node.release();
     assert_eq!(node.take_told(), NOTHING);
     assert_eq!(node.shows("P"), "[A] S1=R c1=R");

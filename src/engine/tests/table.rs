@@ -159,7 +159,12 @@ fn a_pod_that_is_gone_is_told_whole_and_leaves_the_cache() {
 #[test]
 fn sandboxes_are_told_as_containers_are() {
     let mut node = Node::polling();
-    for (pod, id) in [("1234", "s1"), ("1234", "s2"), ("1234", "s3"), ("4567", "s4")] {
+    for (pod, id) in [
+        ("1234", "s1"),
+        ("1234", "s2"),
+        ("1234", "s3"),
+        ("4567", "s4"),
+    ] {
         node.world.sandbox(pod, id, "A");
     }
     node.world.stop_sandbox("s1");

@@ -76,10 +76,7 @@ fn a_stream_that_loses_half_of_its_events_is_distrusted_and_earns_its_way_back()
     node.wait(5.0);
     assert_eq!(node.mode(), "Evented");
     assert!(node.period() < 10.0);
-    assert_eq!(
-        node.take_told(),
-        ["Died(c11)", "Died(c12)", "Removed(c12)"]
-    );
+    assert_eq!(node.take_told(), ["Died(c11)", "Died(c12)", "Removed(c12)"]);
 }
 
 /// B7: at first the audits are far below the slow period, so that each loss is found soon.

@@ -87,7 +87,8 @@ impl World {
             image: "image".into(),
             image_ref: "sha256:image".into(),
         };
-        self.containers.insert(id.into(), (sandbox.into(), container));
+        self.containers
+            .insert(id.into(), (sandbox.into(), container));
     }
 
     pub(super) fn start(&mut self, id: &str) {
@@ -119,8 +120,7 @@ impl World {
     }
 
     pub(super) fn remove(&mut self, id: &str) {
-        let was_there =
-            self.sandboxes.remove(id).is_some() | self.containers.remove(id).is_some();
+        let was_there = self.sandboxes.remove(id).is_some() | self.containers.remove(id).is_some();
         assert!(was_there, "{id} is not there");
     }
 
@@ -177,7 +177,9 @@ impl World {
                 version: self.version.into(),
                 api_version: "v1".into(),
             })),
-            Question::FullRelist | Question::PodRelist { .. } if self.is_down || self.lists_fail => {
+            Question::FullRelist | Question::PodRelist { .. }
+                if self.is_down || self.lists_fail =>
+            {
                 Answer::Listed(Err(unavailable()))
             }
             Question::FullRelist => Answer::Listed(Ok(self.list(None))),
@@ -236,7 +238,10 @@ impl World {
             known.map(|(_, status)| status.clone()).ok_or_else(gone)
         };
         Inspection {
-            sandboxes: sandboxes.iter().map(|id| (id.clone(), sandbox(id))).collect(),
+            sandboxes: sandboxes
+                .iter()
+                .map(|id| (id.clone(), sandbox(id)))
+                .collect(),
             containers: containers
                 .iter()
                 .map(|id| (id.clone(), container(id)))
