@@ -253,6 +253,17 @@ impl Node {
         self.engine.handle(self.now(), input);
         self.carry_out();
         self.receive_due();
+        self.wake_if_due();
+    }
+
+    /// What is due by now begins at once, as the shell has it once nothing else waits.
+    fn wake_if_due(&mut self) {
+        let due = Mono(u64::try_from(self.elapsed.as_nanos()).unwrap());
+        if self.engine.poll_timeout().is_some_and(|at| at <= due) {
+            self.engine.handle(self.now(), Input::Wake);
+            self.carry_out();
+            self.receive_due();
+        }
     }
 
     fn receive_due(&mut self) {
