@@ -8,6 +8,7 @@
 //! freshness never goes back, and the engine does not spin.
 
 mod budgets;
+mod found_by_model;
 mod freshness;
 mod health;
 mod inspections;
