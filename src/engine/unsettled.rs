@@ -108,6 +108,12 @@ impl Engine {
 
     /// An inspection failed and nothing else wants the pod read: it is read whole, so that its error ends.
     pub(super) fn retry_inspection(&mut self, uid: &PodUid, at: SeqPoint) {
+        let is_gone = self.records.live_of_pod(uid).next().is_none();
+        if is_gone && let Some(pod) = self.records.pods.get_mut(uid) {
+            // Nothing is left to inspect.
+            pod.failure = None;
+            return;
+        }
         let wants = |subject: &Subject| subject.inspect_since.is_some();
         let is_wanted = self
             .records

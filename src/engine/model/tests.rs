@@ -100,7 +100,7 @@ fn search_one_kind(name: &'static str, fault: &'static [Fault], in_flight: usize
         lingers: 1,
     };
     let start = Run::settled(ONE_CONTAINER, habits, budget, &[(SANDBOX, Stage::Running)]);
-    search(name, &holds(start), 120_000);
+    search(name, &holds(start), 60_000);
 }
 
 #[test]
@@ -176,13 +176,13 @@ fn two_faults_of_any_kind_break_no_property_once_the_stream_is_trusted() {
             (CONTAINER, Stage::Running),
         ],
     );
-    search("all faults, trusted stream", &holds(start), 300_000);
+    search("all faults, trusted stream", &holds(start), 200_000);
 }
 
 #[test]
 fn two_faults_of_any_kind_break_no_property_at_the_start() {
     let start = Run::cold(ONE_CONTAINER, SEARCHED, all_faults(), sandbox_ready());
-    search("all faults, just begun", &holds(start), 300_000);
+    search("all faults, just begun", &holds(start), 200_000);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn readers_are_told_nothing_older_than_they_asked_for() {
         lingers: 1,
     };
     let start = Run::settled(ONE_CONTAINER, habits, budget, &[(SANDBOX, Stage::Running)]);
-    search("readers", &holds(start), 120_000);
+    search("readers", &holds(start), 60_000);
 }
 
 fn long_budget() -> Budget {

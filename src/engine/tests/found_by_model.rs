@@ -251,3 +251,21 @@ fn a_full_relist_older_than_what_vouched_for_a_pod_brings_no_unknown_sandbox() {
         ],
     );
 }
+
+/// Nothing was left to inspect, and the retry of the failed inspection read the pod back to back.
+#[test]
+fn the_error_of_a_failed_inspection_goes_with_the_whole_pod() {
+    comes_right(
+        trusted(),
+        &[
+            change(SANDBOX, Stage::Exited),
+            ARRIVES,
+            READ_DETAILS,
+            answer(0, 0, 0),
+            Step::Fail { call: 0 },
+            change(SANDBOX, Stage::Removed),
+            ARRIVES,
+            Step::RequestRelist { of_pod: true },
+        ],
+    );
+}
