@@ -11,6 +11,8 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::config::{ByteLimit, FeatureGates, LogLevel};
+#[cfg(feature = "simulate")]
+use super::simulate::args::SimulateArgs;
 use crate::cri::Endpoint;
 use crate::lifecycle::LifecycleKind;
 
@@ -75,6 +77,9 @@ pub(crate) enum CommandArgs {
     Watch(WatchArgs),
     /// Print the node's pods and their containers, from one full relist
     Pods(PodsArgs),
+    /// Be a container runtime without containers, for any client of CRI
+    #[cfg(feature = "simulate")]
+    Simulate(SimulateArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -202,7 +207,7 @@ mod tests {
 
     #[test]
     fn each_help_fits_a_screen_and_shows_an_example() {
-        for name in ["watch", "pods"] {
+        for name in ["watch", "pods", "simulate"] {
             let error = Args::try_parse_from(["pleg", name, "--help"]).unwrap_err();
             let help = error.to_string();
             assert!(help.contains("Example"), "{help}");

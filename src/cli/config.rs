@@ -11,6 +11,8 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
 use super::args::{Args, Begin, CommandArgs, PodsFormat, WatchArgs, WatchFormat};
 use super::discover::{self, Candidate, DiscoverError, Surroundings};
+#[cfg(feature = "simulate")]
+use super::simulate::args::SimulateArgs;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodIdentity};
 
 /// One invocation.
@@ -52,6 +54,9 @@ pub(crate) enum Command {
     Watch(WatchConfig),
     /// Print the pods once.
     Pods(PodsConfig),
+    /// Serve a simulated runtime.
+    #[cfg(feature = "simulate")]
+    Simulate(SimulateArgs),
 }
 
 /// What `watch` prints and when it ends.
@@ -90,7 +95,12 @@ impl Config {
     /// crictl's file is needed and cannot be used.
     pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
         let global = args.global;
-        let choice = if global.simulate {
+        let needs_runtime = match &args.command {
+            CommandArgs::Watch(_) | CommandArgs::Pods(_) => true,
+            #[cfg(feature = "simulate")]
+            CommandArgs::Simulate(_) => false,
+        };
+        let choice = if global.simulate || !needs_runtime {
             RuntimeChoice::Simulated { seed: global.seed }
         } else {
             RuntimeChoice::Node(discover::candidates(
@@ -112,6 +122,8 @@ impl Config {
                     cut_ids: !pods.no_trunc,
                     namespace: pods.namespace,
                 }),
+                #[cfg(feature = "simulate")]
+                CommandArgs::Simulate(simulate) => Command::Simulate(simulate),
             },
         })
     }
@@ -294,7 +306,7 @@ mod tests {
     fn watch(words: &str) -> WatchConfig {
         match config(words).command {
             Command::Watch(watch) => watch,
-            Command::Pods(_) => panic!("{words} watches"),
+            other => panic!("{words} watches: {other:?}"),
         }
     }
 

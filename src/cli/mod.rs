@@ -11,6 +11,8 @@ mod follow;
 mod output;
 mod pods;
 mod signals;
+#[cfg(feature = "simulate")]
+mod simulate;
 mod unreachable;
 mod watch;
 
@@ -73,6 +75,8 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
         match config.command {
             Command::Watch(watch) => watch::run(&config.runtime, &watch, variable, stop).await,
             Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
+            #[cfg(feature = "simulate")]
+            Command::Simulate(simulate) => simulate::run(&simulate, stop).await,
         }
     });
     // A write that nobody reads may hang in a thread of its own; it must not keep the process.

@@ -74,13 +74,13 @@ impl ChurnPlan {
         }
     }
 
-    /// How long after a step that made `transitions` starts and ends the next one comes; `None` if
-    /// never.
+    /// How long after a step that made `transitions` starts and ends the next one comes, at once if
+    /// there were none; `None` if never.
     pub(super) fn pause(&mut self, transitions: usize) -> Option<Duration> {
         if !(self.config.rate.is_finite() && self.config.rate > 0.0) {
             return None;
         }
-        let count = u32::try_from(transitions.max(1)).unwrap_or(u32::MAX);
+        let count = u32::try_from(transitions).unwrap_or(u32::MAX);
         // Half to one and a half of the mean, by thousandths.
         let spread = u32::try_from(500 + self.dice.below(1001)).unwrap_or(1000);
         let seconds = f64::from(count) / self.config.rate * f64::from(spread) / 1000.0;
@@ -160,16 +160,7 @@ impl ChurnPlan {
         } else {
             told.append(&mut world.start_container(at, &id).ok()?);
         }
-        let stale: Vec<ContainerId> = world
-            .containers_in(&sandbox)
-            .filter(|container| {
-                container.name == name && container.attempt < attempt && container.is_exited()
-            })
-            .map(|container| container.id.clone())
-            .collect();
-        for container in stale {
-            told.append(&mut world.remove_container(at, &container).ok()?);
-        }
+        told.append(&mut remove_before(world, at, &sandbox, &name, attempt)?);
         Some(told)
     }
 
@@ -265,17 +256,111 @@ impl SimulatedRuntime {
     /// runtime, nothing more happens. Every call begins the same churn anew, so drive one.
     pub async fn churn(&self) -> Infallible {
         let mut plan = self.shared.churn.clone();
-        let mut done = 0;
+        let mut done = 1;
+        let mut next = self.mono();
         loop {
             match plan.pause(done) {
-                Some(pause) => tokio::time::sleep(pause).await,
+                // From when it was due, not from now: timers are coarse, the rate is not to suffer.
+                Some(pause) => next = next.after(pause),
                 None => std::future::pending().await,
             }
+            tokio::time::sleep(next.since(self.mono())).await;
             self.unblocked().await;
+            if self.mono().since(next) > MOST_BEHIND {
+                next = self.mono();
+            }
             done = self.operate(|world, at| {
                 let told = plan.step(world, at);
-                (transitions(&told), told)
+                // Where nothing can happen, nothing is tried over and over.
+                let done = if told.is_empty() {
+                    1
+                } else {
+                    transitions(&told)
+                };
+                (done, told)
             });
         }
     }
+
+    /// So many container ends and starts at one moment: containers that run end one after another,
+    /// each followed by its next attempt, as if the node had stumbled. Fewer if nothing runs; the
+    /// answer is how many.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "how many there were is known beforehand, mostly"
+    )]
+    pub fn burst(&self, transitions: usize) -> usize {
+        self.operate(|world, at| burst(world, at, transitions))
+    }
+}
+
+/// How far the churn may fall behind its rate and still make up for it.
+const MOST_BEHIND: Duration = Duration::from_secs(1);
+
+fn burst(world: &mut World, at: UnixNanos, transitions: usize) -> (usize, Told) {
+    let mut told = Told::new();
+    let mut done = 0;
+    while done < transitions {
+        let before = done;
+        let running: Vec<ContainerId> = world
+            .containers()
+            .filter(|container| container.state == ReportedState::Running)
+            .take((transitions - done).div_ceil(2))
+            .map(|container| container.id.clone())
+            .collect();
+        for id in running {
+            let Ok(mut ended) = world.exit_container(at, &id, 137) else {
+                continue;
+            };
+            told.append(&mut ended);
+            done += 1;
+            if done == transitions {
+                break;
+            }
+            if let Some(mut started) = next_attempt(world, at, &id) {
+                told.append(&mut started);
+                done += 1;
+            }
+        }
+        if done == before {
+            break;
+        }
+    }
+    (done, told)
+}
+
+/// The next attempt of a container that ended; the one before that is removed, as the kubelet does.
+fn next_attempt(world: &mut World, at: UnixNanos, ended: &ContainerId) -> Option<Told> {
+    let container = world.container(ended.as_str())?;
+    let (sandbox, name) = (container.sandbox.clone(), container.name.clone());
+    let attempt = container.attempt;
+    if !world.sandbox(sandbox.as_str())?.ready {
+        return None;
+    }
+    let (id, mut told) = world.create_container(at, &sandbox, &name).ok()?;
+    told.append(&mut world.start_container(at, &id).ok()?);
+    told.append(&mut remove_before(world, at, &sandbox, &name, attempt)?);
+    Some(told)
+}
+
+/// Removes the exited containers of this name that came before `attempt`.
+fn remove_before(
+    world: &mut World,
+    at: UnixNanos,
+    sandbox: &SandboxId,
+    name: &str,
+    attempt: u32,
+) -> Option<Told> {
+    let stale: Vec<ContainerId> = world
+        .containers_in(sandbox)
+        .filter(|container| {
+            &*container.name == name && container.attempt < attempt && container.is_exited()
+        })
+        .map(|container| container.id.clone())
+        .collect();
+    let mut told = Told::new();
+    for container in stale {
+        told.append(&mut world.remove_container(at, &container).ok()?);
+    }
+    Some(told)
 }

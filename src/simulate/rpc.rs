@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Rpc {
     /// `Version`.
     Version,
+    /// `Status`.
+    Status,
     /// `ListPodSandbox`.
     ListPodSandbox,
     /// `StreamPodSandboxes`.
@@ -28,8 +30,9 @@ pub enum Rpc {
 
 impl Rpc {
     /// Every method that is served.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Version,
+        Self::Status,
         Self::ListPodSandbox,
         Self::StreamPodSandboxes,
         Self::PodSandboxStatus,
@@ -44,6 +47,7 @@ impl Rpc {
     pub fn name(self) -> &'static str {
         match self {
             Self::Version => "Version",
+            Self::Status => "Status",
             Self::ListPodSandbox => "ListPodSandbox",
             Self::StreamPodSandboxes => "StreamPodSandboxes",
             Self::PodSandboxStatus => "PodSandboxStatus",

@@ -182,6 +182,10 @@ impl SimulatedRuntime {
         (self.shared.clock)().wall
     }
 
+    pub(super) fn mono(&self) -> Mono {
+        (self.shared.clock)().mono
+    }
+
     /// Reads the world as it is. `read` runs under the runtime's lock: it must not use the handle.
     pub fn world<T>(&self, read: impl FnOnce(&World) -> T) -> T {
         read(&self.lock().world)

@@ -176,6 +176,12 @@ impl CriService {
         Ok(content.into())
     }
 
+    async fn status(&self) -> Result<Parts, Status> {
+        let manner = self.enter_unary(Rpc::Status, None).await?;
+        self.under_way(Rpc::Status, &manner).await;
+        Ok(wire::status(["RuntimeReady", "NetworkReady"]).into())
+    }
+
     async fn list_pod_sandbox(&self, asked: cri::ListPodSandboxRequest) -> Result<Parts, Status> {
         let manner = self.enter_unary(Rpc::ListPodSandbox, None).await?;
         let items = self.sandbox_items(&manner, asked.filter.as_ref());
@@ -301,6 +307,13 @@ where
                         request,
                         |service, _: cri::VersionRequest| async move { service.version().await },
                     )
+                    .await
+                }
+                // Its request has nothing that matters here.
+                Rpc::Status => {
+                    one(service, request, |service, (): ()| async move {
+                        service.status().await
+                    })
                     .await
                 }
                 Rpc::ListPodSandbox => {

@@ -87,6 +87,20 @@ pub(super) fn version(api: &str, name: &str, version: &str) -> Bytes {
     })
 }
 
+/// The answer to `Status`, with these conditions met.
+pub(super) fn status(conditions: [&str; 2]) -> Bytes {
+    Writer::message(|answer| {
+        answer.nested(1, |status| {
+            for name in conditions {
+                status.nested(1, |condition| {
+                    condition.text(1, name);
+                    condition.number(2, i32::from(true));
+                });
+            }
+        });
+    })
+}
+
 /// The number of an event type.
 pub(super) fn kind_number(kind: EventKind) -> i32 {
     match kind {
