@@ -188,6 +188,8 @@ impl Oracle {
             };
             self.one_published(subject, before, after, truth)?;
         }
+        // A reinspection of a pod that is gone is over; one that comes under its uid later is another.
+        self.reinspect_waits &= status.is_some();
         self.status = status;
         Ok(())
     }
