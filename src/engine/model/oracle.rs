@@ -128,13 +128,14 @@ impl Oracle {
         self.inspections_failed
     }
 
+    /// For a pod that is not there, or goes, a reinspection ends with a count and no event.
     pub(super) fn reinspect_asked(&mut self) {
-        self.reinspect_waits = true;
+        self.reinspect_waits = self.status.is_some();
     }
 
     /// Whether a reader waits for its answer, or somebody for the `PodSync` of a pod that is there.
     pub(super) fn somebody_waits(&self) -> bool {
-        self.readers_wait() || (self.reinspect_waits && self.status.is_some())
+        self.readers_wait() || self.reinspect_waits
     }
 
     pub(super) fn heard_false_news(&self) -> bool {
@@ -188,7 +189,6 @@ impl Oracle {
             };
             self.one_published(subject, before, after, truth)?;
         }
-        // A reinspection of a pod that is gone is over; one that comes under its uid later is another.
         self.reinspect_waits &= status.is_some();
         self.status = status;
         Ok(())
