@@ -66,6 +66,8 @@ pub mod engine;
 pub mod feed;
 pub mod lifecycle;
 mod pleg;
+#[cfg(feature = "scenarios")]
+pub mod scenario;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 

@@ -77,6 +77,10 @@ pub(crate) enum CommandArgs {
     Watch(WatchArgs),
     /// Print the node's pods and their containers, from one full relist
     Pods(PodsArgs),
+    /// Record what the runtime says, for a replay elsewhere
+    Record(RecordArgs),
+    /// Play scenarios and recordings and tell what was not as expected
+    Replay(ReplayArgs),
     /// Be a container runtime without containers, for any client of CRI
     #[cfg(feature = "simulate")]
     Simulate(SimulateArgs),
@@ -122,6 +126,29 @@ pub(crate) struct WatchArgs {
     /// Poll instead of following events; the same as --feature-gates EventedPLEG=false
     #[arg(long, conflicts_with = "feature_gates")]
     pub(crate) no_events: bool,
+
+    /// At the end, write a recording of the last 10 minutes; SIGUSR1 writes one at any time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dump_last: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example: five minutes of the node's runtime, compressed, and what they tell on a laptop
+  pleg record --out node.jsonl.zst --for 5m
+  pleg replay node.jsonl.zst")]
+pub(crate) struct RecordArgs {
+    /// Where to; a name that ends in .zst has it compressed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+
+    /// End after this time (30s, 5m, 1h30m)
+    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) lasting: Option<Duration>,
+
+    /// Poll instead of following events
+    #[arg(long)]
+    pub(crate) no_events: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -140,6 +167,30 @@ pub(crate) struct PodsArgs {
     /// Only pods of this namespace
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Exits with 1 if anything was not as expected.
+
+Example: every scenario of a folder
+  pleg replay scenarios")]
+pub(crate) struct ReplayArgs {
+    /// Scenarios (.yaml), recordings (.jsonl, .jsonl.zst), or folders of them
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// How to print results
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub(crate) output: WatchFormat,
+
+    /// Print everything that went into the engine and came out of it, too
+    #[arg(long)]
+    pub(crate) trace: bool,
+
+    /// What a recording must tell: a trace, or what pleg watch -o json printed
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) expect_same_as: Option<PathBuf>,
 }
 
 // The variants carry plain comments: documented ones would double the length of each help.
@@ -207,7 +258,7 @@ mod tests {
 
     #[test]
     fn each_help_fits_a_screen_and_shows_an_example() {
-        for name in ["watch", "pods", "simulate"] {
+        for name in ["watch", "pods", "record", "replay", "simulate"] {
             let error = Args::try_parse_from(["pleg", name, "--help"]).unwrap_err();
             let help = error.to_string();
             assert!(help.contains("Example"), "{help}");

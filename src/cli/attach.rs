@@ -47,6 +47,15 @@ pub(crate) struct Following {
 
 /// Finds the runtime and makes ready to follow it, by its events or without.
 pub(crate) async fn attach(config: &RuntimeConfig, events: bool) -> anyhow::Result<Attached> {
+    attach_with(config, events, |builder, _| Ok(builder)).await
+}
+
+/// The same, with what `set_up` makes of the builder once the runtime has answered.
+pub(crate) async fn attach_with(
+    config: &RuntimeConfig,
+    events: bool,
+    set_up: impl FnOnce(Builder, &RuntimeVersion) -> anyhow::Result<Builder>,
+) -> anyhow::Result<Attached> {
     let builder = Pleg::builder()
         .evented_pleg(events)
         .max_message_size(config.max_message_size);
@@ -57,9 +66,10 @@ pub(crate) async fn attach(config: &RuntimeConfig, events: bool) -> anyhow::Resu
                 ..CallLimits::default()
             };
             let (endpoint, version) = find(candidates, limits).await?;
-            Attached::new(builder.endpoint(endpoint), version, None)
+            let builder = set_up(builder.endpoint(endpoint), &version)?;
+            Attached::new(builder, version, None)
         }
-        RuntimeChoice::Simulated { seed } => simulated(builder, *seed).await,
+        RuntimeChoice::Simulated { seed } => simulated(builder, *seed, set_up).await,
     }
 }
 
@@ -98,7 +108,11 @@ async fn try_one(
 }
 
 #[cfg(feature = "simulate")]
-async fn simulated(builder: Builder, seed: Option<u64>) -> anyhow::Result<Attached> {
+async fn simulated(
+    builder: Builder,
+    seed: Option<u64>,
+    set_up: impl FnOnce(Builder, &RuntimeVersion) -> anyhow::Result<Builder>,
+) -> anyhow::Result<Attached> {
     let mut simulation = SimulatedRuntime::builder().busy_node();
     if let Some(seed) = seed {
         simulation = simulation.seed(seed);
@@ -109,12 +123,16 @@ async fn simulated(builder: Builder, seed: Option<u64>) -> anyhow::Result<Attach
         .await
         .context("the simulated runtime does not answer")?;
     let churn = runtime.spawn_churn();
-    let builder = builder.connector(move || runtime.channel());
+    let builder = set_up(builder.connector(move || runtime.channel()), &version)?;
     Attached::new(builder, version, Some(churn))
 }
 
 #[cfg(not(feature = "simulate"))]
-async fn simulated(_: Builder, _: Option<u64>) -> anyhow::Result<Attached> {
+async fn simulated(
+    _: Builder,
+    _: Option<u64>,
+    _: impl FnOnce(Builder, &RuntimeVersion) -> anyhow::Result<Builder>,
+) -> anyhow::Result<Attached> {
     anyhow::bail!("this build of pleg has no simulated runtime; build it with the feature simulate")
 }
 
@@ -196,6 +214,12 @@ impl Following {
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// Resolves when the driver has ended by itself, which it should not.
+    pub(crate) async fn broke_off(&self) {
+        let mut modes = self.pleg.modes();
+        while modes.next().await.is_some() {}
     }
 
     /// Stops. Gives the driver's own error, if it had one.

@@ -4,6 +4,7 @@
 //! whatever is wrong with the invocation comes out here, before anything is connected.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -54,6 +55,10 @@ pub(crate) enum Command {
     Watch(WatchConfig),
     /// Print the pods once.
     Pods(PodsConfig),
+    /// Record what the runtime says.
+    Record(RecordConfig),
+    /// Play scenarios.
+    Replay(ReplayConfig),
     /// Serve a simulated runtime.
     #[cfg(feature = "simulate")]
     Simulate(SimulateArgs),
@@ -74,6 +79,19 @@ pub(crate) struct WatchConfig {
     pub(crate) filter: EventFilter,
     /// Whether to follow the runtime's events; else it is polled.
     pub(crate) events: bool,
+    /// Where the last minutes go at the end.
+    pub(crate) dump_last: Option<PathBuf>,
+}
+
+/// What `record` writes and when it ends.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RecordConfig {
+    /// Where to.
+    pub(crate) out: PathBuf,
+    /// Ends after this time.
+    pub(crate) lasting: Option<Duration>,
+    /// Whether to follow the runtime's events; else it is polled.
+    pub(crate) events: bool,
 }
 
 /// What `pods` prints.
@@ -87,6 +105,19 @@ pub(crate) struct PodsConfig {
     pub(crate) namespace: Option<String>,
 }
 
+/// What `replay` plays and prints.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ReplayConfig {
+    /// Scenarios, recordings, or folders of them.
+    pub(crate) paths: Vec<PathBuf>,
+    /// How to print.
+    pub(crate) format: WatchFormat,
+    /// Whether to print the traces.
+    pub(crate) trace: bool,
+    /// What a recording must tell.
+    pub(crate) expect_same_as: Option<PathBuf>,
+}
+
 impl Config {
     /// Understands what was typed.
     ///
@@ -96,7 +127,9 @@ impl Config {
     pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
         let global = args.global;
         let needs_runtime = match &args.command {
-            CommandArgs::Watch(_) | CommandArgs::Pods(_) => true,
+            CommandArgs::Watch(_) | CommandArgs::Pods(_) | CommandArgs::Record(_) => true,
+            // Scenarios bring their own.
+            CommandArgs::Replay(_) => false,
             #[cfg(feature = "simulate")]
             CommandArgs::Simulate(_) => false,
         };
@@ -121,6 +154,17 @@ impl Config {
                     format: pods.output,
                     cut_ids: !pods.no_trunc,
                     namespace: pods.namespace,
+                }),
+                CommandArgs::Record(record) => Command::Record(RecordConfig {
+                    out: record.out,
+                    lasting: record.lasting,
+                    events: !record.no_events,
+                }),
+                CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
+                    paths: replay.paths,
+                    format: replay.output,
+                    trace: replay.trace,
+                    expect_same_as: replay.expect_same_as,
                 }),
                 #[cfg(feature = "simulate")]
                 CommandArgs::Simulate(simulate) => Command::Simulate(simulate),
@@ -148,6 +192,7 @@ impl From<WatchArgs> for WatchConfig {
                 pod: args.pod,
             },
             events: !args.no_events && gate.unwrap_or(true),
+            dump_last: args.dump_last,
         }
     }
 }
@@ -339,6 +384,7 @@ mod tests {
                 count: None,
                 filter: EventFilter::default(),
                 events: true,
+                dump_last: None,
             })
         );
     }
@@ -347,7 +393,8 @@ mod tests {
     fn every_word_of_watch_arrives() {
         let watch = watch(
             "watch --simulate --for 1h30m --count 7 --type Died --type ContainerStarted \
-             --namespace kube-system --pod dns --from now -o json --no-events",
+             --namespace kube-system --pod dns --from now -o json --no-events \
+             --dump-last last.zst",
         );
         assert_eq!(
             watch,
@@ -365,6 +412,7 @@ mod tests {
                     pod: Some("dns".into()),
                 },
                 events: false,
+                dump_last: Some("last.zst".into()),
             }
         );
     }

@@ -165,6 +165,7 @@ mod tests {
                 pod: None,
             },
             events: true,
+            dump_last: None,
         }
     }
 

@@ -10,6 +10,8 @@ mod discover;
 mod follow;
 mod output;
 mod pods;
+mod record;
+mod replay;
 mod signals;
 #[cfg(feature = "simulate")]
 mod simulate;
@@ -64,6 +66,10 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
             usual_sockets: &USUAL_SOCKETS,
         },
     )?;
+    if let Command::Replay(replay) = &config.command {
+        // What the generator would log is in the trace, with its virtual time.
+        return replay::run(replay, variable);
+    }
     log_to_stderr(&config, variable);
 
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -74,7 +80,10 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
         let stop = signals::asked_to_stop().context("cannot listen for signals")?;
         match config.command {
             Command::Watch(watch) => watch::run(&config.runtime, &watch, variable, stop).await,
+            Command::Record(record) => record::run(&config.runtime, &record, stop).await,
             Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
+            // Played above: virtual time wants event loops of its own.
+            Command::Replay(_) => Ok(()),
             #[cfg(feature = "simulate")]
             Command::Simulate(simulate) => simulate::run(&simulate, stop).await,
         }

@@ -1,6 +1,10 @@
 //! `pleg watch`: lifecycle events, printed as they happen.
+//!
+//! A flight recorder goes along, because nobody records before the fault.
 
+use std::convert::Infallible;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -10,8 +14,10 @@ use super::attach;
 use super::config::{RuntimeConfig, WatchConfig};
 use super::follow::{Console, Ending, follow};
 use super::output::style::Colour;
-use super::say;
+use super::{say, signals};
+use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
+use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder, Recorded};
 
 /// How long the end may take: closing the event stream and its thread.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -24,17 +30,24 @@ pub(crate) async fn run(
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     tokio::pin!(stop);
+    if let Some(path) = &config.dump_last {
+        check_folder(path)?;
+    }
+    let dumps = signals::asked_to_dump().context("cannot listen for signals")?;
+    let mut flight = None;
+    let attaching = attach::attach_with(runtime, config.events, |builder, version| {
+        let (tap, recorder) = Flight::start(FlightLimits::default(), Some(version.clone()))
+            .context("cannot start the flight recorder")?;
+        flight = Some(recorder);
+        Ok(builder.tap(move |tapped| tap.see(tapped)))
+    });
     let attached = tokio::select! {
         biased;
         () = &mut stop => return Ok(()),
-        attached = attach::attach(runtime, config.events) => attached?,
+        attached = attaching => attached?,
     };
-    if config.events && takes_events_away(&attached.version) {
-        say(&format!(
-            "pleg: {} {} has one queue of events for all its clients: following it takes events \
-             away from any other event client of this node; --no-events polls instead",
-            attached.version.name, attached.version.version
-        ));
+    if config.events {
+        warn_of_taking_events(&attached.version);
     }
     let console = Console {
         out: tokio::io::stdout(),
@@ -44,9 +57,18 @@ pub(crate) async fn run(
     };
     let (events, modes) = (attached.watch(config.from)?, attached.modes());
     let following = attached.follow();
-    let ending = follow(events, modes, config, console, &mut stop).await;
+    let ending = tokio::select! {
+        biased;
+        never = dump_when_asked(dumps, flight.as_ref(), config.dump_last.as_deref()) => match never {},
+        ending = follow(events, modes, config, console, &mut stop) => ending,
+    };
     // Bounded: a driver that does not end must not keep the command.
     let stopped = tokio::time::timeout(GOODBYE, following.stop()).await;
+    if let (Some(path), Some(flight)) = (&config.dump_last, flight) {
+        let written = flight.finish().and_then(|flight| flight.dump(path));
+        say_dumped(path, &written);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+    }
     let ending = ending.context("cannot write to standard output")?;
     match ending {
         Ending::FeedEnded => {
@@ -54,6 +76,76 @@ pub(crate) async fn run(
             bail!("following the runtime broke off")
         }
         Ending::Lasted | Ending::Counted | Ending::Stopped | Ending::ReaderGone => Ok(()),
+    }
+}
+
+/// Writes the last minutes whenever somebody asks for them.
+async fn dump_when_asked(
+    mut asked: tokio::signal::unix::Signal,
+    flight: Option<&FlightRecorder>,
+    path: Option<&Path>,
+) -> Infallible {
+    while asked.recv().await.is_some() {
+        let Some(flight) = flight else { continue };
+        let given = path.map(Path::to_path_buf);
+        // On the recorder's thread: a slow disk must not hold up the events.
+        flight.errand(|flight| {
+            let (path, written) = match given {
+                Some(path) => (path.clone(), flight.dump(&path)),
+                None => {
+                    let path = unnamed_dump();
+                    (path.clone(), flight.dump_anew(&path))
+                }
+            };
+            say_dumped(&path, &written);
+        });
+    }
+    std::future::pending().await
+}
+
+/// Where the last minutes go if nobody said where.
+fn unnamed_dump() -> PathBuf {
+    let seconds = Clock::system().now().wall.0 / 1_000_000_000;
+    std::env::temp_dir().join(format!("pleg-last-{seconds}.jsonl.zst"))
+}
+
+fn say_dumped(path: &Path, written: &std::io::Result<Recorded>) {
+    let path = path.display();
+    match written {
+        Ok(recorded) => say(&format!(
+            "pleg: wrote the last minutes to {path} ({} entries); pleg replay {path} plays them",
+            recorded.entries
+        )),
+        Err(error) => say(&format!(
+            "pleg: cannot write the last minutes to {path}: {error}"
+        )),
+    }
+}
+
+/// A file that cannot be written should not be found out at the end.
+pub(super) fn check_folder(path: &Path) -> anyhow::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        bail!(
+            "cannot write {}: there is no folder {}",
+            path.display(),
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+/// Says so if following the events of this runtime has a price for others.
+pub(super) fn warn_of_taking_events(version: &RuntimeVersion) {
+    if takes_events_away(version) {
+        say(&format!(
+            "pleg: {} {} has one queue of events for all its clients: following it takes events \
+             away from any other event client of this node; --no-events polls instead",
+            version.name, version.version
+        ));
     }
 }
 

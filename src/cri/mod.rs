@@ -8,6 +8,7 @@ mod endpoint;
 mod error;
 mod inbox;
 mod reader;
+mod tap;
 pub(crate) mod wire;
 
 pub use client::{CallLimits, CriClient, EventStream, StreamedMessage};
@@ -15,6 +16,7 @@ pub use endpoint::{Endpoint, EndpointError, EndpointProblem};
 pub use error::{CallError, DecodeError, ListStreaming, SizeLimit};
 pub use inbox::{Inbox, ReaderCounts, StreamItem};
 pub use reader::{ReaderLimits, ReaderPlace, StartError, StreamReader, StreamSource};
+pub use tap::{Tap, Tapped};
 
 #[cfg(all(test, feature = "simulate"))]
 mod tests;

@@ -162,6 +162,12 @@ impl Engine {
         }
     }
 
+    /// What it was set up with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// Takes one input at one moment.
     pub fn handle(&mut self, now: Now, input: Input) {
         match (self.phase, &input) {

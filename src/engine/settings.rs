@@ -57,7 +57,7 @@ pub(crate) const UNCONFIRMED_SUBJECTS: usize = 10_000;
 
 /// Everything that an embedder may choose. The defaults are the kubelet's, by its names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Settings {
     /// The `EventedPLEG` gate: whether the event stream is used at all.
     pub evented: bool,

@@ -125,3 +125,91 @@ pub struct PodContainer {
     /// The image as resolved.
     pub image_ref: Arc<str>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(id: &str, name: &str, state: ReportedState, created_at: i64) -> PodContainer {
+        PodContainer {
+            id: id.into(),
+            name: name.into(),
+            attempt: 0,
+            sandbox_id: None,
+            state,
+            created_at: UnixNanos::from_cri(created_at),
+            started_at: None,
+            finished_at: None,
+            exit_code: None,
+            reason: "".into(),
+            message: "".into(),
+            image: "".into(),
+            image_ref: "".into(),
+        }
+    }
+
+    fn status(containers: Vec<PodContainer>) -> PodStatus {
+        let mut status = PodStatus {
+            pod: PodIdentity {
+                uid: "u".into(),
+                namespace: "".into(),
+                name: "".into(),
+            },
+            ips: Vec::new(),
+            error: None,
+            sandboxes: Vec::new(),
+            containers,
+            revision: Revision(1),
+        };
+        status.sort();
+        status
+    }
+
+    fn ids<'a>(containers: impl IntoIterator<Item = &'a PodContainer>) -> Vec<&'a str> {
+        containers
+            .into_iter()
+            .map(|item| item.id.as_str())
+            .collect()
+    }
+
+    /// K-SORTC-1, 2, 4, 5 and 6
+    #[test]
+    fn containers_are_ordered_by_creation_newest_first_then_id() {
+        let running = |id: &str, at| container(id, "app", ReportedState::Running, at);
+        for (created, order) in [
+            (
+                vec![("c1", 10), ("c2", 40), ("c3", 30)],
+                vec!["c2", "c3", "c1"],
+            ),
+            (
+                vec![("zzz", 5), ("aaa", 5), ("mmm", 5)],
+                vec!["aaa", "mmm", "zzz"],
+            ),
+            (vec![], vec![]),
+            (vec![("only-one", 1)], vec!["only-one"]),
+        ] {
+            let all = created
+                .into_iter()
+                .map(|(id, at)| running(id, at))
+                .collect();
+            assert_eq!(ids(&status(all).containers), order);
+        }
+    }
+
+    /// K-BYNAME-1 to 4 and K-RUNNING
+    #[test]
+    fn a_container_is_found_by_its_name_or_not_at_all() {
+        let status = status(vec![
+            container("a", "one", ReportedState::Running, 30),
+            container("b", "two", ReportedState::Exited, 20),
+            container("c", "one", ReportedState::Created, 10),
+            container("d", "three", ReportedState::Running, 5),
+        ]);
+        let found = |name| status.container(name).map(|found| found.id.as_str());
+        assert_eq!(found("one"), Some("a"));
+        assert_eq!(found("two"), Some("b"));
+        assert_eq!(found("nonexistent"), None);
+        assert_eq!(found(""), None);
+        assert_eq!(ids(status.running()), ["a", "d"]);
+    }
+}

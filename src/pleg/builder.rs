@@ -13,7 +13,7 @@ use super::handle::Pleg;
 use crate::backoff::reconnect_delays;
 use crate::cache::cache;
 use crate::clock::Clock;
-use crate::cri::{CallLimits, Endpoint, ReaderLimits, ReaderPlace, StreamSource};
+use crate::cri::{CallLimits, Endpoint, ReaderLimits, ReaderPlace, StreamSource, Tap, Tapped};
 use crate::engine::{Engine, Mode, Settings};
 use crate::feed::{DEFAULT_CAPACITY, feed};
 
@@ -70,6 +70,7 @@ pub struct Builder {
     stream_inbox_bytes: usize,
     seed: Option<u64>,
     clock: Option<Clock>,
+    tap: Option<Tap>,
 }
 
 impl Default for Builder {
@@ -86,6 +87,7 @@ impl Default for Builder {
             stream_inbox_bytes: ReaderLimits::default().inbox_size,
             seed: None,
             clock: None,
+            tap: None,
         }
     }
 }
@@ -191,6 +193,13 @@ impl Builder {
         self
     }
 
+    /// Shows `tap` everything that goes into the engine and comes out of it, in order: for traces,
+    /// recordings and debugging. It runs on the driver's task and must not wait.
+    pub fn tap(mut self, tap: impl Fn(Tapped<'_>) + Send + Sync + 'static) -> Self {
+        self.tap = Some(Tap::new(tap));
+        self
+    }
+
     /// Builds the handle and the driver. Nothing happens until the driver runs.
     ///
     /// # Errors
@@ -198,13 +207,14 @@ impl Builder {
     /// If no runtime was named or the settings contradict each other.
     pub fn build(mut self) -> Result<(Pleg, Driver), BuildError> {
         self.check()?;
-        let clock = self.clock.clone().unwrap_or_else(Clock::system);
+        let clock = self.clock.take().unwrap_or_else(Clock::system);
         self.settings.seed = self
             .seed
             .unwrap_or_else(|| clock.now().wall.0.unsigned_abs());
         let engine = Engine::new(self.settings.clone());
+        let tap = self.tap.take();
         let (pleg, inlets, outlets) = self.join(clock.clone(), engine.mode())?;
-        Ok((pleg, Driver::new(engine, clock, inlets, outlets)))
+        Ok((pleg, Driver::new(engine, tap, clock, inlets, outlets)))
     }
 
     /// Makes everything around the engine.

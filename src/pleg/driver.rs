@@ -23,11 +23,12 @@ use tracing::info;
 use super::command::Command;
 use super::handle::{EngineStats, Stats};
 use super::notes::NoteLog;
+use super::tap::Traced;
 use crate::cache::CacheWriter;
 use crate::clock::Clock;
 use crate::cri::{
     CallLimits, CriClient, Inbox, ReaderLimits, ReaderPlace, StartError, StreamItem, StreamReader,
-    StreamSource,
+    StreamSource, Tap,
 };
 use crate::engine::{
     Answer, Engine, Health, Input, Mode, ModeChange, Note, Output, Question, ReaderId, Reading,
@@ -68,15 +69,23 @@ pub(super) struct Outlets {
 #[derive(Debug)]
 pub struct Driver {
     engine: Engine,
+    tap: Option<Tap>,
     clock: Clock,
     inlets: Inlets,
     outlets: Outlets,
 }
 
 impl Driver {
-    pub(super) fn new(engine: Engine, clock: Clock, inlets: Inlets, outlets: Outlets) -> Self {
+    pub(super) fn new(
+        engine: Engine,
+        tap: Option<Tap>,
+        clock: Clock,
+        inlets: Inlets,
+        outlets: Outlets,
+    ) -> Self {
         Self {
             engine,
+            tap,
             clock,
             inlets,
             outlets,
@@ -92,7 +101,20 @@ impl Driver {
     ///
     /// If the event stream's reader cannot be started.
     pub async fn run(self) -> Result<(), StartError> {
-        run(self.engine, self.clock, self.inlets, self.outlets).await
+        let Self {
+            engine,
+            tap,
+            clock,
+            inlets,
+            outlets,
+        } = self;
+        match tap {
+            None => run(engine, clock, inlets, outlets).await,
+            Some(tap) => {
+                let traced = Traced::begin(engine, tap, clock.now());
+                run(traced, clock, inlets, outlets).await
+            }
+        }
     }
 }
 

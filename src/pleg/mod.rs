@@ -29,6 +29,7 @@ mod command;
 mod driver;
 mod handle;
 mod notes;
+mod tap;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,311 @@
+//! The player: a scenario from beginning to end, in virtual time, on one thread.
+//!
+//! It does what each step says at its moment, lets everything that follows at that moment happen,
+//! and holds the expectations against what came of it. Nothing is left to chance: the clock is
+//! tokio's paused one, the seeds are in the file, so that the same file gives the same trace.
+
+use std::io;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use tokio::time::Instant;
+
+use super::action::{Action, Churn};
+use super::check::Checker;
+use super::consumers::Consumers;
+use super::file::Scenario;
+use super::names::Names;
+use super::stage::Stage;
+use super::trace::{Trace, TraceRecorder};
+use super::values::{At, PodName, Time};
+use crate::clock::Clock;
+use crate::lifecycle::{Mono, UnixNanos};
+
+/// What the node's wall clock shows when a scenario begins: 2026-01-01, midnight UTC.
+pub(super) const BEGINNING: UnixNanos = UnixNanos(1_767_225_600_000_000_000);
+
+/// How long it takes until everything has happened that happens at one moment: timers are told apart
+/// by the millisecond.
+const SETTLING: Duration = Duration::from_millis(1);
+
+/// What was not as expected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// The line of the scenario that expected it; 0 if it is one of the laws that hold always.
+    pub line: u64,
+    /// The column.
+    pub column: u64,
+    /// When.
+    #[serde(serialize_with = "in_seconds", rename = "atSeconds")]
+    pub at: Duration,
+    /// What was looked at.
+    pub what: String,
+    /// What it should have been.
+    pub expected: String,
+    /// What it was.
+    pub got: String,
+    /// The two line by line, where that says more.
+    pub diff: Option<String>,
+}
+
+fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
+}
+
+/// A scenario that was played.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// What was not as expected, in order; empty: it passed.
+    pub failures: Vec<Failure>,
+    /// Everything that went into the engine and came out of it.
+    pub trace: Trace,
+    /// Who is who in it.
+    pub names: Names,
+    /// How much time passed on the node.
+    pub lasted: Duration,
+    /// How many events `main` was told.
+    pub delivered: usize,
+    /// How many expectations were held against what happened.
+    pub checks: usize,
+}
+
+impl Played {
+    /// Whether everything was as expected.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// Plays a scenario.
+///
+/// # Errors
+/// If no event loop can be made for it.
+pub fn play(scenario: &Scenario) -> io::Result<Played> {
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()?;
+    Ok(tokio.block_on(async {
+        let mut player = Player::new(scenario);
+        player.run(scenario).await;
+        player.finish().await
+    }))
+}
+
+struct Player {
+    clock: Clock,
+    origin: Instant,
+    stage: Stage,
+    consumers: Consumers,
+    recorder: TraceRecorder,
+    checker: Checker,
+    failures: Vec<Failure>,
+    churn: Option<Churning>,
+}
+
+struct Churning {
+    plan: Churn,
+    pods: Vec<PodName>,
+    turn: u64,
+    next: Duration,
+    place: (u64, u64),
+}
+
+impl Player {
+    fn new(scenario: &Scenario) -> Self {
+        let clock = Clock::starting_at(BEGINNING);
+        let stage = Stage::new(&scenario.runtime, &clock);
+        let recorder = TraceRecorder::default();
+        let consumers =
+            Consumers::new(scenario.settings, &clock, stage.runtime(), recorder.clone());
+        Self {
+            // The clock's own origin: nothing has passed since.
+            origin: clock.instant(Mono(0)),
+            clock,
+            stage,
+            consumers,
+            recorder,
+            checker: Checker::default(),
+            failures: Vec::new(),
+            churn: None,
+        }
+    }
+
+    async fn run(&mut self, scenario: &Scenario) {
+        let moments = match scenario.moments() {
+            Ok(moments) => moments,
+            Err(problem) => {
+                let place = (problem.line, problem.column);
+                return self.cannot(Duration::ZERO, place, "the steps", problem.what);
+            }
+        };
+        self.set_the_stage(scenario).await;
+        let starts = scenario.pleg_starts_at.0;
+        let mut is_started = false;
+        for (step, at) in scenario.steps.iter().zip(moments) {
+            if !is_started && starts <= at {
+                is_started = true;
+                self.start(starts).await;
+            }
+            self.advance_to(at).await;
+            for action in &step.value.actions {
+                self.act(at, action).await;
+            }
+            if let Some(expect) = &step.value.expect {
+                self.advance_to(at + SETTLING).await;
+                let found = self
+                    .checker
+                    .check(expect, at, &self.stage, &mut self.consumers)
+                    .await;
+                self.failures.extend(found);
+            }
+            self.keep_the_laws(at);
+        }
+    }
+
+    async fn start(&mut self, at: Duration) {
+        self.advance_to(at).await;
+        if let Err(why) = self.consumers.start() {
+            self.cannot(at, (0, 0), "the settings", why);
+        }
+    }
+
+    /// What there is before anything else.
+    async fn set_the_stage(&mut self, scenario: &Scenario) {
+        if !scenario.runtime.backlog {
+            self.stage.runtime.set_muted(true);
+        }
+        for action in &scenario.initial {
+            self.act(Duration::ZERO, action).await;
+        }
+        if !scenario.runtime.backlog {
+            self.stage.runtime.set_muted(false);
+        }
+    }
+
+    async fn act(&mut self, at: Duration, action: &At<Action>) {
+        let place = (action.line, action.column);
+        if let Action::Churn(churn) = &action.value {
+            self.churn = Some(Churning {
+                pods: self.stage.names().pods_named(&churn.pods.0),
+                plan: churn.clone(),
+                turn: 0,
+                next: at + churn.every.0,
+                place,
+            });
+            return;
+        }
+        let done = match self.stage.perform(&action.value).await {
+            Ok(false) => {
+                let names = self.stage.names();
+                self.consumers.perform(&action.value, names).await
+            }
+            done => done,
+        };
+        match done {
+            Ok(true) => {}
+            // Every action is the stage's, the consumers' or the churn.
+            Ok(false) => self.cannot(at, place, "this action", "nobody can do it".into()),
+            Err(why) => self.cannot(at, place, "this action", why),
+        }
+    }
+
+    /// Lets the time pass, and the churn go on.
+    async fn advance_to(&mut self, at: Duration) {
+        while let Some(churning) = &mut self.churn
+            && churning.next <= at
+        {
+            let (next, turn, place) = (churning.next, churning.turn, churning.place);
+            let pods = churning.pods.len().max(1) as u64;
+            let pod = churning
+                .pods
+                .get(usize::try_from(turn % pods).unwrap_or(0))
+                .cloned();
+            churning.turn += 1;
+            churning.next += churning.plan.every.0;
+            if churning.turn >= churning.plan.times {
+                self.churn = None;
+            }
+            tokio::time::sleep_until(self.origin + next).await;
+            let done = match pod {
+                Some(pod) => self.stage.replace_container(&pod, turn / pods),
+                None => Err("there are no such pods".into()),
+            };
+            if let Err(why) = done {
+                self.churn = None;
+                self.cannot(next, place, "the churn", why);
+            }
+        }
+        tokio::time::sleep_until(self.origin + at).await;
+    }
+
+    /// What holds always.
+    fn keep_the_laws(&mut self, at: Duration) {
+        for breach in self.consumers.breaches() {
+            self.failures.push(Failure {
+                line: 0,
+                column: 0,
+                at: Duration::from_nanos(breach.at.0),
+                what: format!("a law, at {}", self.stage.names().event(&breach.event)),
+                expected: breach.law.to_owned(),
+                got: breach.got,
+                diff: None,
+            });
+        }
+        let streams = self.stage.runtime.open_streams();
+        let ours = streams.saturating_sub(self.stage.competing_streams());
+        if ours > 1 {
+            self.failures.push(Failure {
+                line: 0,
+                column: 0,
+                at,
+                what: "a law, at the event streams".to_owned(),
+                expected: "at most one is open at a time".to_owned(),
+                got: format!("{ours} are open"),
+                diff: None,
+            });
+        }
+    }
+
+    fn cannot(&mut self, at: Duration, place: (u64, u64), what: &str, why: String) {
+        self.failures.push(Failure {
+            line: place.0,
+            column: place.1,
+            at,
+            what: what.to_owned(),
+            expected: "it can be done".to_owned(),
+            got: why,
+            diff: None,
+        });
+    }
+
+    async fn finish(mut self) -> Played {
+        let lasted = self.clock.now().mono.since(Mono(0));
+        let unlooked = self
+            .checker
+            .leftovers(lasted, self.stage.names(), &mut self.consumers);
+        self.failures.extend(unlooked);
+        if self.consumers.pleg().is_ok()
+            && let Err(why) = self.consumers.stop().await
+        {
+            self.cannot(lasted, (0, 0), "the end", why);
+        }
+        self.keep_the_laws(lasted);
+        Played {
+            delivered: self.consumers.all_heard().len(),
+            failures: self.failures,
+            trace: self.recorder.finish(),
+            names: self.stage.names().clone(),
+            lasted,
+            checks: self.checker.checks(),
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", Time(self.at), self.what)
+    }
+}

@@ -1,0 +1,100 @@
+//! The flight recorder keeps the last minutes, within its limits, so that they can be replayed.
+
+use super::*;
+use crate::lifecycle::LifecycleKind;
+use crate::simulate::Character;
+
+fn dumped(flight: &Flight) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    flight.write_to(&mut bytes).unwrap();
+    bytes
+}
+
+async fn fly(limits: FlightLimits, seed: u64, lasting: u64) -> Run<Flight> {
+    let runtime = SimulatedRuntime::builder()
+        .character(Character::containerd_2())
+        .busy_node()
+        .seed(seed)
+        .epoch(EPOCH)
+        .build();
+    run(
+        Flight::new(limits, None),
+        runtime,
+        |builder| builder.seed(seed),
+        Duration::from_secs(lasting),
+        std::future::pending(),
+    )
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flight_that_was_short_is_replayed_exactly() {
+    let run = fly(FlightLimits::default(), 1, 60).await;
+    let (told, replayed) = replay(&dumped(&run.kept), None);
+    assert_eq!(replayed.fidelity, Fidelity::Exact);
+    assert_eq!(told, run.live);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_excerpt_tells_what_happened_in_its_time() {
+    for seed in 1..=2 {
+        let limits = FlightLimits {
+            span: Duration::from_secs(40),
+            ..FlightLimits::default()
+        };
+        let run = fly(limits, seed, 150).await;
+        let bytes = dumped(&run.kept);
+        let (told, replayed) = replay(&bytes, None);
+        assert!(replayed.header.excerpt);
+        assert!(matches!(replayed.fidelity, Fidelity::Approximate(_)));
+
+        // From a few seconds after its beginning on, the same as live, pod by pod.
+        let first = told.first().unwrap().seen_at;
+        let settled = UnixNanos(first.0 + 5_000_000_000);
+        let ending = run.live.last().unwrap().seen_at;
+        let covered = Duration::from_nanos((ending.0 - first.0).unsigned_abs());
+        assert!(covered >= Duration::from_secs(38), "{covered:?}");
+        assert!(covered <= Duration::from_secs(45), "{covered:?}");
+        let deaths = |events: &[Arc<LifecycleEvent>]| {
+            let of_then = events.iter().filter(|event| {
+                event.seen_at > settled && !event.initial && event.kind != LifecycleKind::PodSync
+            });
+            deliveries(of_then)
+        };
+        let (live, told) = (deaths(&run.live), deaths(&told));
+        assert!(live.len() > 60, "{}", live.len());
+        let differences = live.differences(&told);
+        let wrong: Vec<_> = differences.iter().filter(|d| d.got.is_some()).collect();
+        assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
+        assert!(differences.len() <= 1, "seed {seed}: {differences:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flight_never_holds_more_than_its_limit() {
+    let limits = FlightLimits {
+        bytes: 100_000,
+        ..FlightLimits::default()
+    };
+    let run = fly(limits, 5, 80).await;
+    assert!(run.kept.bytes() <= 100_000, "{}", run.kept.bytes());
+    assert!(run.kept.bytes() > 30_000, "{}", run.kept.bytes());
+    let bytes = dumped(&run.kept);
+    let (told, replayed) = replay(&bytes, None);
+    assert!(replayed.header.excerpt);
+    assert!(!told.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_too_small_for_anything_keeps_nothing_and_says_so() {
+    let limits = FlightLimits {
+        bytes: 100,
+        ..FlightLimits::default()
+    };
+    let run = fly(limits, 5, 30).await;
+    assert!(run.kept.bytes() <= 100);
+    let bytes = dumped(&run.kept);
+    let mut reader = Reader::new("flight", &*bytes).unwrap();
+    assert!(reader.header().excerpt);
+    while reader.next_entry().unwrap().is_some() {}
+}
