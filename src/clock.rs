@@ -53,6 +53,10 @@ impl Clock {
     /// Steps the wall clock of this clock and all its clones by `nanos`, back if that is negative, as
     /// an administrator or a time service does. The monotonic half does not notice. The system's
     /// clock is not ours to step: then nothing happens, and the answer is false.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "whoever made the clock knows whether it can be stepped"
+    )]
     pub fn step(&self, nanos: i64) -> bool {
         let Wall::From(base) = &self.wall else {
             return false;

@@ -10,13 +10,11 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-#[cfg(feature = "simulate")]
-use super::config::ChurnRate;
 use super::config::{ByteLimit, FeatureGates, LogLevel};
+#[cfg(feature = "simulate")]
+use super::simulate::args::SimulateArgs;
 use crate::cri::Endpoint;
 use crate::lifecycle::LifecycleKind;
-#[cfg(feature = "simulate")]
-use crate::simulate::Preset;
 
 /// Follow a node's container runtime: pods and their lifecycle events, read-only
 #[derive(Debug, Parser)]
@@ -86,65 +84,6 @@ pub(crate) enum CommandArgs {
     /// Be a container runtime without containers, for any client of CRI
     #[cfg(feature = "simulate")]
     Simulate(SimulateArgs),
-}
-
-#[cfg(feature = "simulate")]
-#[derive(Debug, PartialEq, ClapArgs)]
-#[command(after_help = "\
-Ends at Ctrl-C and prints what it was asked, what it told and what it cost.
-
-Example: a big node that stumbles after ten seconds
-  pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 --burst 1000 \\
-    --burst-after 10s")]
-pub(crate) struct SimulateArgs {
-    /// The socket to serve
-    #[arg(long, value_name = "ENDPOINT")]
-    pub(crate) listen: Endpoint,
-
-    /// The runtime to be: containerd-1.6, containerd-1.7, containerd-2, cri-o or cri-o-events-off
-    #[arg(long, value_name = "RUNTIME", default_value_t)]
-    pub(crate) character: Preset,
-
-    /// Pods that run
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub(crate) pods: usize,
-
-    /// Containers in each pod [default: one to three]
-    #[arg(long, value_name = "N")]
-    pub(crate) containers: Option<usize>,
-
-    /// Container starts and ends per second
-    #[arg(long, value_name = "RATE", default_value = "6/s")]
-    pub(crate) churn: ChurnRate,
-
-    /// Container ends and starts at once, on SIGUSR1 and after --burst-after
-    #[arg(long, value_name = "N")]
-    pub(crate) burst: Option<usize>,
-
-    /// When the first burst comes by itself
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, requires = "burst")]
-    pub(crate) burst_after: Option<Duration>,
-
-    /// Answer lists in streams too, this many items a message (containerd: 5000)
-    #[arg(long, value_name = "N")]
-    pub(crate) streaming_lists: Option<usize>,
-
-    /// How fast things happen: 2 is twice as fast
-    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
-    pub(crate) speed: f64,
-
-    /// End after this time (30s, 5m, 1h30m)
-    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub(crate) lasting: Option<Duration>,
-
-    /// How to print what it was asked and what it cost
-    #[arg(long, short = 'o', value_enum, default_value_t)]
-    pub(crate) output: AccountFormat,
-
-    // The same as the global one, but it needs no --simulate here.
-    /// Let the simulation repeat itself: the same number, the same pods and crashes
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -280,17 +219,6 @@ pub(crate) enum PodsFormat {
     Yaml,
 }
 
-/// How `simulate` prints its account.
-#[cfg(feature = "simulate")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AccountFormat {
-    // Lines
-    #[default]
-    Text,
-    // One JSON object
-    Json,
-}
-
 /// Where `watch` begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Begin {
@@ -299,14 +227,6 @@ pub(crate) enum Begin {
     Snapshot,
     // With the next change
     Now,
-}
-
-#[cfg(feature = "simulate")]
-fn parse_speed(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|speed: &f64| speed.is_finite() && *speed > 0.0)
-        .ok_or_else(|| "must be a number above 0".to_owned())
 }
 
 fn parse_kind(text: &str) -> Result<LifecycleKind, String> {

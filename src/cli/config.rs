@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
-#[cfg(feature = "simulate")]
-use super::args::SimulateArgs;
 use super::args::{Args, Begin, CommandArgs, PodsFormat, WatchArgs, WatchFormat};
 use super::discover::{self, Candidate, DiscoverError, Surroundings};
+#[cfg(feature = "simulate")]
+use super::simulate::args::SimulateArgs;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodIdentity};
 
 /// One invocation.
@@ -254,26 +254,6 @@ impl FromStr for ByteLimit {
     }
 }
 
-/// Container starts and ends per second: `100/s`, or the number alone.
-#[cfg(feature = "simulate")]
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ChurnRate(pub(crate) f64);
-
-#[cfg(feature = "simulate")]
-impl FromStr for ChurnRate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.strip_suffix("/s")
-            .unwrap_or(text)
-            .parse()
-            .ok()
-            .filter(|rate| (0.0..=1e6).contains(rate))
-            .map(Self)
-            .ok_or_else(|| "rates are written like 100/s, from 0 to a million".to_owned())
-    }
-}
-
 /// The gates of one `--feature-gates`, in the kubelet's syntax.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FeatureGates {
@@ -508,32 +488,9 @@ mod tests {
             "watch --max-message-size 16MB",
             "watch --max-message-size 99999999999999999999Gi",
             "frobnicate",
-            "simulate",
-            "simulate --listen tcp://127.0.0.1:1",
-            "simulate --listen unix:///x --churn -1",
-            "simulate --listen unix:///x --churn often",
-            "simulate --listen unix:///x --speed 0",
-            "simulate --listen unix:///x --burst-after 3s",
-            "simulate --listen unix:///x --character docker",
         ] {
             refusal(words);
         }
-    }
-
-    #[test]
-    fn a_simulation_may_be_seeded_and_looks_for_no_runtime() {
-        let config = config("simulate --listen unix:///x.sock --seed 7 --churn 2.5/s --pods 3");
-        assert_eq!(
-            config.runtime.choice,
-            RuntimeChoice::Simulated { seed: Some(7) }
-        );
-        let Command::Simulate(simulate) = config.command else {
-            panic!("it simulates");
-        };
-        assert_eq!(simulate.seed, Some(7));
-        assert_eq!(simulate.churn, ChurnRate(2.5));
-        assert_eq!((simulate.pods, simulate.containers), (3, None));
-        assert_eq!("10".parse(), Ok(ChurnRate(10.0)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! cost, so that a client's cost can be told from that of its runtime. What happens is [`drive`]'s.
 
 mod account;
+pub(super) mod args;
 
 use std::future::Future;
 use std::io;
@@ -12,11 +13,11 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::SimulateArgs;
 use super::say;
 use crate::cri::Endpoint;
 use crate::simulate::{SimulatedRuntime, UnixServer};
 use account::Account;
+use args::SimulateArgs;
 
 /// Serves until something ends it.
 pub(crate) async fn run(

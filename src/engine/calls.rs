@@ -318,7 +318,8 @@ impl Engine {
         let may_inspect = pod
             .failure
             .as_ref()
-            .is_none_or(|failure| failure.retry_at <= now);
+            .is_none_or(|failure| failure.retry_at <= now)
+            && pod.inspect_at.is_none_or(|at| at <= now);
         let wanted_since = self
             .records
             .live_of_pod(uid)

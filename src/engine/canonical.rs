@@ -110,6 +110,7 @@ impl Engine {
         let shift = |moment: &mut Mono| *moment = from_now(*moment, now);
         for pod in self.records.pods.values_mut() {
             pod.due.iter_mut().for_each(|due| shift(&mut due.at));
+            pod.inspect_at.iter_mut().for_each(shift);
             if let Some(failure) = &mut pod.failure {
                 shift(&mut failure.retry_at);
                 failure.failures = failure.failures.min(7);

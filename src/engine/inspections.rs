@@ -91,6 +91,7 @@ impl Engine {
             containers,
         });
         if let Some(pod) = self.records.pods.get_mut(uid) {
+            pod.inspect_at = None;
             pod.inspection = Some(PodInspection {
                 request,
                 begun,
@@ -175,6 +176,12 @@ impl Engine {
         };
         if failed {
             pod.observed_error = pod.observed_error.max(Some(listed));
+            if let (Some(_), Some(failure)) = (pod.reinspect, &pod.failure) {
+                // Readers are answered with the error; whoever waits for a `PodSync` is not.
+                let retry_at = failure.retry_at;
+                pod.want_read(at, retry_at, true);
+                self.waiting.insert(uid.clone());
+            }
             return;
         }
         if !vouches {
@@ -237,6 +244,12 @@ impl Engine {
             return Outcome::Differs;
         };
         let verdict = subject.knowledge.hear_absence(window, SETTLE);
+        if let Verdict::Unjudged { ask_at } = verdict
+            && let Some(pod) = self.records.pods.get_mut(&subject.pod)
+        {
+            // Just born, or gone: no status can tell before a list may.
+            pod.inspect_at = Some(ask_at);
+        }
         self.read_judged(id, verdict, window, Source::Inspect);
         if verdict.vouches() {
             Outcome::Vouched

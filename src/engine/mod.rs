@@ -23,19 +23,22 @@
 //! - At most one stream is open: [`Output::OpenStream`] never comes before the one before has ended or
 //!   was closed.
 //!
-//! Where the rules come from: the laws are stated in `lifecycle::merge` (how claims merge), `stream`
-//! (what an event may do), `lists` and `inspections` (what a read may do), `readers` (what freshness may
-//! be claimed), `trust` and `supervisor` (when to believe the stream).
+//! Where the rules come from: the laws are stated in `lifecycle::merge` (how claims merge), `stream` and
+//! `hearing` (what an event may do), `merging` and `inspections` (what a read may do), `readers` (what
+//! freshness may be claimed), `trust` and `supervisor` (when to believe the stream).
 
 mod calls;
 #[cfg(test)]
 mod canonical;
 mod counters;
 mod health;
+mod hearing;
 mod hints;
 mod input;
 mod inspections;
 mod lists;
+mod merging;
+mod misses;
 mod mode;
 #[cfg(test)]
 mod model;
@@ -54,6 +57,7 @@ mod supervisor;
 mod tests;
 mod trust;
 mod unsettled;
+mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -95,6 +95,8 @@ pub(super) struct Pod {
     pub(super) read: Option<PodRead>,
     pub(super) listed: Option<ListedAt>,
     pub(super) inspection: Option<PodInspection>,
+    /// From when on the next inspection may tell more than the last one.
+    pub(super) inspect_at: Option<Mono>,
     pub(super) readers: Vec<Reader>,
     /// A reinspect was asked for here and is not answered yet.
     pub(super) reinspect: Option<SeqPoint>,
@@ -141,7 +143,7 @@ impl Pod {
         let due = self.due.map(|due| due.at);
         let retry = self.failure.as_ref().map(|failure| failure.retry_at);
         let watch = self.watch.and_then(|watch| watch.at);
-        [due, retry, watch]
+        [due, retry, watch, self.inspect_at]
             .into_iter()
             .flatten()
             .filter(|at| *at > now)

@@ -8,8 +8,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::model::{
-    Budget, Habits, ONE_CONTAINER, Run, Stage, Subject, TWO_CONTAINERS, TWO_SANDBOXES, Truth,
-    UNLABELLED, end,
+    Budget, Fault, Habits, ONE_CONTAINER, Run, Stage, Subject, TWO_CONTAINERS, TWO_SANDBOXES,
+    Truth, UNLABELLED, end,
 };
 use super::{
     Answer, Engine, Failure, FailureKind, Freshness, Input, Inspection, Output, Question, ReaderId,
@@ -24,6 +24,8 @@ use crate::lifecycle::{
 const HABITS: Habits = Habits {
     in_flight: 5,
     addresses_late: true,
+    sandboxes_change: true,
+    faults: Fault::ALL,
     lingers: &[1_100, 3_000, 70_000, 400_000],
 };
 

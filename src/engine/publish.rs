@@ -27,6 +27,9 @@ impl Engine {
         self.deliver_owed(uid);
         self.serve_readers(uid);
         self.review_watch(uid, changed);
+        // What wanted the inspection that failed may be gone since; its error must not stay.
+        let at = self.point();
+        self.retry_inspection(uid, at);
         self.enqueue(uid);
         self.records.index_wake(uid, self.now.mono);
         let still_waits = self.records.pods.get(uid).is_some_and(|pod| {

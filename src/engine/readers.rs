@@ -97,12 +97,11 @@ impl Engine {
         if pod.readers.is_empty() || self.full_observed.is_none() {
             return;
         }
-        // Gone on the word of an event alone is nothing that a read vouches for: the read that its
-        // DELETED started answers, whether it proves the removal or not.
-        let is_hearsay = self
-            .records
-            .of_pod(uid)
-            .any(|(_, subject)| subject.is_removal_unproven());
+        // What is gone, or new, on the word of an event alone is nothing that a read vouches for: an
+        // event's content may be older than every read. The next read that judges it answers.
+        let is_hearsay = self.records.of_pod(uid).any(|(id, subject)| {
+            subject.is_removal_unproven() || self.records.unconfirmed.contains(id)
+        });
         if is_hearsay {
             return self.want_read_for_readers(uid);
         }

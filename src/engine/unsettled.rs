@@ -107,7 +107,13 @@ impl Engine {
     }
 
     /// An inspection failed and nothing else wants the pod read: it is read whole, so that its error ends.
-    fn retry_inspection(&mut self, uid: &PodUid, at: SeqPoint) {
+    pub(super) fn retry_inspection(&mut self, uid: &PodUid, at: SeqPoint) {
+        let is_gone = self.records.live_of_pod(uid).next().is_none();
+        if is_gone && let Some(pod) = self.records.pods.get_mut(uid) {
+            // Nothing is left to inspect.
+            pod.failure = None;
+            return;
+        }
         let wants = |subject: &Subject| subject.inspect_since.is_some();
         let is_wanted = self
             .records
@@ -120,12 +126,10 @@ impl Engine {
             .failure
             .as_ref()
             .is_some_and(|failure| failure.retry_at <= at.at);
-        if is_due
-            && !is_wanted
-            && pod.inspection.is_none()
-            && pod.read.is_none()
-            && pod.due.is_none()
-        {
+        // A wish that stands, or lists without statuses on their way, would not end the error.
+        let is_on_its_way =
+            pod.inspection.is_some() || pod.read.as_ref().is_some_and(|read| read.details);
+        if is_due && !is_wanted && !is_on_its_way {
             pod.want_read(at, at.at, true);
             self.waiting.insert(uid.clone());
         }

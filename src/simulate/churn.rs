@@ -74,13 +74,13 @@ impl ChurnPlan {
         }
     }
 
-    /// How long after a step that made `transitions` starts and ends the next one comes; `None` if
-    /// never.
+    /// How long after a step that made `transitions` starts and ends the next one comes, at once if
+    /// there were none; `None` if never.
     pub(super) fn pause(&mut self, transitions: usize) -> Option<Duration> {
         if !(self.config.rate.is_finite() && self.config.rate > 0.0) {
             return None;
         }
-        let count = u32::try_from(transitions.max(1)).unwrap_or(u32::MAX);
+        let count = u32::try_from(transitions).unwrap_or(u32::MAX);
         // Half to one and a half of the mean, by thousandths.
         let spread = u32::try_from(500 + self.dice.below(1001)).unwrap_or(1000);
         let seconds = f64::from(count) / self.config.rate * f64::from(spread) / 1000.0;
@@ -256,7 +256,7 @@ impl SimulatedRuntime {
     /// runtime, nothing more happens. Every call begins the same churn anew, so drive one.
     pub async fn churn(&self) -> Infallible {
         let mut plan = self.shared.churn.clone();
-        let mut done = 0;
+        let mut done = 1;
         let mut next = self.mono();
         loop {
             match plan.pause(done) {
@@ -271,7 +271,13 @@ impl SimulatedRuntime {
             }
             done = self.operate(|world, at| {
                 let told = plan.step(world, at);
-                (transitions(&told), told)
+                // Where nothing can happen, nothing is tried over and over.
+                let done = if told.is_empty() {
+                    1
+                } else {
+                    transitions(&told)
+                };
+                (done, told)
             });
         }
     }

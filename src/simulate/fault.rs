@@ -195,7 +195,7 @@ pub(super) struct Taken {
 /// The faults in force, in the order in which they were put in.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    faults: Vec<(FaultId, Fault)>,
+    in_force: Vec<(FaultId, Fault)>,
     /// Those that calls hang by, used up or not.
     hanging: BTreeSet<(FaultId, Option<Rpc>)>,
     /// Grows whenever some are taken out.
@@ -205,14 +205,14 @@ pub(super) struct Faults {
 impl Faults {
     pub(super) fn add(&mut self, id: FaultId, fault: Fault) {
         if fault.times != Some(0) {
-            self.faults.push((id, fault));
+            self.in_force.push((id, fault));
         }
     }
 
     /// Takes one out; calls that hang by it go on.
     pub(super) fn lift(&mut self, id: FaultId) {
         self.lifts += 1;
-        self.faults.retain(|(other, _)| *other != id);
+        self.in_force.retain(|(other, _)| *other != id);
         self.hanging.retain(|(other, _)| *other != id);
     }
 
@@ -220,7 +220,7 @@ impl Faults {
     pub(super) fn lift_all(&mut self, rpc: Option<Rpc>) {
         self.lifts += 1;
         let stays = |mine: Option<Rpc>| rpc.is_some() && mine != rpc;
-        self.faults.retain(|(_, fault)| stays(fault.rpc));
+        self.in_force.retain(|(_, fault)| stays(fault.rpc));
         self.hanging.retain(|(_, mine)| stays(*mine));
     }
 
@@ -232,10 +232,10 @@ impl Faults {
     /// What happens to this call, which uses the fault up by one.
     pub(super) fn take(&mut self, rpc: Rpc, id: Option<&str>) -> Option<Taken> {
         let at = self
-            .faults
+            .in_force
             .iter()
             .position(|(_, fault)| fault.fits(rpc, id))?;
-        let (id, fault) = self.faults.get_mut(at)?;
+        let (id, fault) = self.in_force.get_mut(at)?;
         let taken = Taken {
             id: *id,
             delay: fault.delay,
@@ -248,7 +248,7 @@ impl Faults {
         if let Some(times) = &mut fault.times {
             *times = times.saturating_sub(1);
             if *times == 0 {
-                self.faults.remove(at);
+                self.in_force.remove(at);
             }
         }
         Some(taken)

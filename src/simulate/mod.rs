@@ -40,8 +40,26 @@
 //! # }
 //! ```
 //!
-//! [`World`] holds what there is and tells what changes, [`Character`] says how, a queue brings that
-//! to the streams, a server answers, a transport lets clients in. The first two are pure.
+//! What goes wrong is data too: a [`Fault`] for calls (fail, hang, slow, stale, cut), a
+//! [`StreamFault`] for the event stream (lose, delay, duplicate, fall behind, hold), a [`RawEvent`]
+//! for messages that no honest runtime sends. All have a form for files, as has a character: a
+//! [`CharacterSpec`] is a preset's name and what differs.
+//!
+//! ```
+//! use pleg::simulate::{Fault, Rpc, SimulatedRuntime, StreamFault};
+//!
+//! let runtime = SimulatedRuntime::builder().build();
+//! let stuck = runtime.inject(Fault::hang(Rpc::PodSandboxStatus));
+//! runtime.inject_stream(StreamFault::lose().times(3));
+//! // ... and when enough has been seen of that:
+//! runtime.lift(stuck);
+//! ```
+//!
+//! [`World`] holds what there is and tells what changes, [`Character`] says how, faults stand between
+//! that and a queue, which brings it to the streams; a server answers, a transport lets clients in.
+//! All but the last two are pure. Answers are written as bytes, with the annotations and mounts that
+//! a kubelet's pods have; list items are kept encoded, so that it can be a load without being the
+//! bottleneck.
 
 mod builder;
 mod character;

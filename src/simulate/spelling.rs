@@ -40,6 +40,7 @@ pub(crate) mod code {
     use serde::{Deserialize as _, Deserializer, Serializer, de};
     use tonic::Code;
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
     pub(crate) fn serialize<S: Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{code:?}"))
     }

@@ -4,8 +4,8 @@
 //! cargo test --release --features real-runtimes --test real latency -- --nocapture
 //! ```
 //!
-//! The runtimes are measured one after the other, each with a few pods at a time. What the suite as a
-//! whole asserts of times are the project's promises; here it is that news comes at all.
+//! The runtimes are measured one after the other, each with a few pods at a time. Only the promise for
+//! polling is asserted: the others are of milliseconds, which a busy machine takes by itself.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,6 +24,9 @@ use crate::scenarios::LASTING;
 use crate::story::{Program, Story};
 use crate::testbed::{Testbed, Version};
 use crate::truth::Told;
+
+/// From the end of a container to the news of it, at most, where one polls once a second; nanoseconds.
+const POLLED_WITHIN: i64 = 1_500_000_000;
 
 const WORKERS: usize = 3;
 const ROUNDS: usize = 5;
@@ -75,6 +78,9 @@ async fn of_news_from_each_runtime_to_a_subscriber() {
     ] {
         for (from, times) in measured(version).await {
             assert!(times.0.len() >= 100, "{from}: {} samples", times.0.len());
+            if version == Version::Containerd16 {
+                assert!(times.percentile(99) <= POLLED_WITHIN, "{from}: {times}");
+            }
             table.push(format!("{:<10} {from:<34} {times}", version.label()));
         }
     }
@@ -99,6 +105,8 @@ async fn measured(version: Version) -> Vec<(&'static str, Times)> {
         assert!(observer.until_told(story.truth(), version.sight()).await);
     }
     let heard = observer.heard().split_off(begun);
+    let counters = observer.stats().await.engine.counters;
+    assert!(counters.missed.is_empty(), "{:?}", counters.missed);
 
     let mut measured = Vec::new();
     if version != Version::Containerd16 {

@@ -175,12 +175,16 @@ impl Observer {
             .into_iter()
             .filter(|heard| heard.event.kind == LifecycleKind::PodSync);
         wrong.extend(synced.map(|heard| format!("nothing stepped back: {:?}", heard.event)));
-        let behind = self.behind.lock().expect("nobody panics");
-        let of_pod = |line: &&String| line.contains(truth.pod.uid.as_str());
-        wrong.extend(behind.iter().filter(of_pod).cloned());
-        drop(behind);
+        wrong.extend(self.behind_of(&truth.pod));
         wrong.extend(self.differences(&truth.pod, driver).await);
         wrong
+    }
+
+    /// Where the cache was behind an event of a pod.
+    fn behind_of(&self, pod: &PodIdentity) -> Vec<String> {
+        let behind = self.behind.lock().expect("nobody panics");
+        let of_pod = |line: &&String| line.contains(pod.uid.as_str());
+        behind.iter().filter(of_pod).cloned().collect()
     }
 
     /// Where the cache differs from the runtime's lists of a pod that rests. What the cache says is

@@ -63,10 +63,14 @@ async fn every_change_that_another_client_stole_is_found_and_counted() {
     let heard = observer.heard();
     let found = found_by_reads(&heard, &stolen);
     let counters = observer.stats().await.engine.counters;
-    assert_eq!(
-        counters.missed, found,
-        "stolen: {stolen:#?}\nheard: {heard:#?}"
-    );
+    let mut missed = BTreeMap::new();
+    for ((subject, event), count) in counters.missed {
+        // A read between the two stolen events of a creation and a start has the first one missed, and
+        // the second within the grace of the first.
+        let event = event.max(EventKind::Started);
+        *missed.entry((subject, event)).or_default() += count;
+    }
+    assert_eq!(missed, found, "stolen: {stolen:#?}\nheard: {heard:#?}");
     let found: u64 = found.values().sum();
     println!("{} changes stolen, {found} found by reads", stolen.len());
     // Of a sandbox's two first events either shows it ready; each other stolen change takes a read.

@@ -79,16 +79,18 @@ async fn listed(driver: &Driver, sandboxes: Vec<PodSandbox>, containers: Vec<Con
         let is_ready = sandbox.state() == PodSandboxState::SandboxReady;
         let metadata = sandbox.metadata.unwrap_or_default();
         entries.insert(Entry::Sandbox {
-            ips: match is_ready {
-                true => driver.addresses(&sandbox.id).await.expect("it is there"),
-                false => Vec::new(),
+            ips: if is_ready {
+                driver.addresses(&sandbox.id).await.expect("it is there")
+            } else {
+                Vec::new()
             },
             pod: metadata.uid,
             id: sandbox.id,
             attempt: metadata.attempt,
-            state: match is_ready {
-                true => ReportedState::Running,
-                false => ReportedState::Exited,
+            state: if is_ready {
+                ReportedState::Running
+            } else {
+                ReportedState::Exited
             },
         });
     }

@@ -121,3 +121,58 @@ async fn churn_shares_the_runtime_with_whoever_operates_by_hand() {
     assert_eq!(runtime.now(), UnixNanos(EPOCH.0 + 50_000_000_000));
     assert!(runtime.event_counts().told > 500);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_high_rate_is_kept_though_timers_are_coarse() {
+    let runtime = builder(Character::containerd_2())
+        .pods(50)
+        .churn(2000.0)
+        .build();
+    let mut events = Client::to(&runtime).events(&runtime).await;
+    let time = Duration::from_secs(5);
+    let _ = tokio::time::timeout(time, runtime.churn()).await;
+    let transitions = events
+        .drain()
+        .await
+        .iter()
+        .filter(|event| matches!(event.container_event_type, 1 | 2))
+        .filter(|event| {
+            let sandbox = event.pod_sandbox_status.as_ref().map(|sandbox| &sandbox.id);
+            sandbox != Some(&event.container_id)
+        })
+        .count();
+    assert!((9_000..=11_000).contains(&transitions), "{transitions}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_is_as_many_transitions_at_one_moment_and_all_are_heard() {
+    let runtime = builder(Character::containerd_2())
+        .pods(20)
+        .containers(3)
+        .build();
+    let mut events = Client::to(&runtime).events(&runtime).await;
+    assert_eq!(runtime.burst(501), 501);
+    let heard = events.drain().await;
+    let of = |kind: i32| {
+        heard
+            .iter()
+            .filter(|event| event.container_event_type == kind)
+            .count()
+    };
+    assert_eq!((of(1), of(2)), (250, 251));
+    assert_eq!(of(0), 250);
+    assert!(of(3) > 100, "dead containers are removed");
+    assert_eq!(heard.len() as u64, runtime.event_counts().told);
+    let moments: BTreeSet<i64> = heard.iter().map(|event| event.created_at).collect();
+    assert_eq!(moments.len(), 1);
+    let running = runtime.world(|world| {
+        world
+            .containers()
+            .filter(|container| !container.is_exited())
+            .count()
+    });
+    assert_eq!(running, 59);
+
+    let empty = builder(Character::containerd_2()).build();
+    assert_eq!(empty.burst(10), 0);
+}

@@ -39,7 +39,7 @@ impl Client {
         Self(Grpc::new(channel))
     }
 
-    async fn unary<Q, A>(&self, method: &'static str, question: Q) -> Result<A, Status>
+    pub(crate) async fn unary<Q, A>(&self, method: &'static str, question: Q) -> Result<A, Status>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
@@ -192,7 +192,7 @@ impl Events {
     }
 
     /// All that comes until the stream ends, and how it ends.
-    pub(crate) async fn to_the_end(
+    pub(crate) async fn until_end(
         mut self,
     ) -> (Vec<cri::ContainerEventResponse>, Result<(), Status>) {
         let told = self.drain().await;

@@ -3,6 +3,8 @@
 
 mod churn;
 mod client;
+#[cfg(feature = "cli")]
+mod command;
 mod events;
 mod faults;
 mod own_client;

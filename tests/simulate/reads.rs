@@ -205,3 +205,133 @@ async fn a_slow_answer_tells_what_was_when_it_was_read() {
     assert_eq!(Instant::now() - asked, latency);
     assert_eq!(seen[0].state(), cri::ContainerState::ContainerRunning);
 }
+
+/// What this crate does not read, but a kubelet's container has.
+#[derive(Clone, PartialEq, prost::Message)]
+struct KubeletsStatus {
+    #[prost(btree_map = "string, string", tag = "13")]
+    annotations: BTreeMap<String, String>,
+    #[prost(message, repeated, tag = "14")]
+    mounts: Vec<Mount>,
+    #[prost(string, tag = "15")]
+    log_path: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Mount {
+    #[prost(string, tag = "1")]
+    container_path: String,
+    #[prost(string, tag = "2")]
+    host_path: String,
+    #[prost(bool, tag = "3")]
+    readonly: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct KubeletsStatusAnswer {
+    #[prost(message, optional, tag = "1")]
+    status: Option<KubeletsStatus>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct KubeletsItem {
+    #[prost(btree_map = "string, string", tag = "6")]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct KubeletsList {
+    #[prost(message, repeated, tag = "1")]
+    items: Vec<KubeletsItem>,
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_kubelets_pods_carry_its_annotations_and_mounts_and_others_do_not() {
+    let runtime = runtime(Character::containerd_2());
+    let web = runtime.run_pod("default", "web-0", &["app"]);
+    let by_hand = runtime.run_sandbox(Pod::new("by-hand", "default", "probe").by_crictl());
+    let probe = runtime.run_container(&by_hand, "probe").unwrap();
+    let client = Client::to(&runtime);
+    let status = async |container_id: String| {
+        let asked = cri::ContainerStatusRequest { container_id };
+        let answer: KubeletsStatusAnswer = client.unary("ContainerStatus", asked).await.unwrap();
+        answer.status.unwrap()
+    };
+    let app = status(web.containers[0].to_string()).await;
+    assert_eq!(app.annotations["io.kubernetes.container.restartCount"], "0");
+    assert_eq!(app.mounts.len(), 3);
+    assert!(app.mounts[0].readonly && app.mounts[0].host_path.contains(web.uid.as_str()));
+    let log = format!("/var/log/pods/default_web-0_{}/app/0.log", web.uid);
+    assert_eq!(app.log_path, log);
+    assert_eq!(status(probe.to_string()).await, KubeletsStatus::default());
+
+    let asked = cri::ListPodSandboxRequest::default();
+    let list: KubeletsList = client.unary("ListPodSandbox", asked).await.unwrap();
+    let annotated = list
+        .items
+        .iter()
+        .filter(|item| !item.annotations.is_empty());
+    assert_eq!((list.items.len(), annotated.count()), (2, 1));
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct RuntimeCondition {
+    #[prost(string, tag = "1")]
+    kind: String,
+    #[prost(bool, tag = "2")]
+    status: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct RuntimeStatus {
+    #[prost(message, repeated, tag = "1")]
+    conditions: Vec<RuntimeCondition>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct StatusAnswer {
+    #[prost(message, optional, tag = "1")]
+    status: Option<RuntimeStatus>,
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_runtime_and_its_network_are_ready_and_it_knows_no_method_that_changes_anything() {
+    let runtime = runtime(Character::containerd_2());
+    let client = Client::to(&runtime);
+    let answer: StatusAnswer = client.unary("Status", ()).await.unwrap();
+    let conditions = answer.status.unwrap().conditions;
+    let ready: Vec<_> = conditions
+        .iter()
+        .filter(|condition| condition.status)
+        .map(|condition| condition.kind.as_str())
+        .collect();
+    assert_eq!(ready, ["RuntimeReady", "NetworkReady"]);
+    let refused = client
+        .unary::<(), ()>("RunPodSandbox", ())
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), Code::Unimplemented);
+    assert_eq!(runtime.rpc_counts().total(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_shows_each_change_at_once_though_its_items_are_kept() {
+    let runtime = runtime(Character::containerd_2());
+    let web = runtime.run_pod("default", "web-0", &["a", "b"]);
+    let client = Client::to(&runtime);
+    let states = async || -> Vec<_> {
+        let items = client.containers(None).await.unwrap();
+        items.iter().map(|item| item.state).collect()
+    };
+    assert_eq!(states().await, [1, 1]);
+    for container in &web.containers {
+        runtime.exit_container(container, 0).unwrap();
+    }
+    assert_eq!(states().await, [2, 2]);
+    runtime.set_unknown(&web.containers[0]).unwrap();
+    runtime.remove_container(&web.containers[1]).unwrap();
+    assert_eq!(states().await, [3]);
+    runtime.stop_sandbox(&web.sandbox).unwrap();
+    let sandboxes = client.sandboxes(None).await.unwrap();
+    assert_eq!(sandboxes[0].state(), cri::PodSandboxState::SandboxNotready);
+}

@@ -181,7 +181,7 @@ async fn a_broken_stream_takes_what_it_held_and_an_ended_one_sends_it() {
             runtime.end_streams(&end);
         }
         runtime.set_frozen(false);
-        let (told, ended) = events.to_the_end().await;
+        let (told, ended) = events.until_end().await;
         assert_eq!(told.len(), heard);
         assert_eq!(ended.unwrap_err().message(), "ttrpc: closed");
         Client::to(&runtime).version().await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
-use super::super::args::AccountFormat;
+use super::args::AccountFormat;
 use crate::clock::Clock;
 use crate::lifecycle::Mono;
 use crate::simulate::SimulatedRuntime;
@@ -45,25 +45,20 @@ impl Account {
         let rpcs = self.runtime.rpc_counts();
         let events = self.runtime.event_counts();
         let memory = Memory::now();
-        let mut lines = format!(
-            "served  {:.1} s\nrpcs    {}\n",
-            self.served().as_secs_f64(),
-            rpcs.total()
-        );
-        for (rpc, calls) in rpcs.iter() {
-            lines += &format!("        {rpc:<20}{calls:>9}\n");
-        }
-        lines += &format!(
-            "events  told {}, sent {}, dropped {}, expired {}, swallowed {}\n",
+        let mut lines = vec![
+            format!("served  {:.1} s", self.served().as_secs_f64()),
+            format!("rpcs    {}", rpcs.total()),
+        ];
+        let by_method = rpcs.iter();
+        lines.extend(by_method.map(|(rpc, calls)| format!("        {rpc:<20}{calls:>9}")));
+        lines.push(format!(
+            "events  told {}, sent {}, dropped {}, expired {}, swallowed {}",
             events.told, events.sent, events.dropped, events.expired, events.swallowed
-        );
-        lines += &format!(
-            "cpu     {:.3} s\nmemory  {}, at most {}\n",
-            self.cpu().as_secs_f64(),
-            mebibytes(memory.resident),
-            mebibytes(memory.peak)
-        );
-        lines
+        ));
+        lines.push(format!("cpu     {:.3} s", self.cpu().as_secs_f64()));
+        let (resident, peak) = (mebibytes(memory.resident), mebibytes(memory.peak));
+        lines.push(format!("memory  {resident}, at most {peak}\n"));
+        lines.join("\n")
     }
 
     fn json(&self) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::oracle::{Violation, violated};
 use super::run::{Call, Run, STEPS_AT_ONE_INSTANT, version};
-use super::truth::pod;
+use super::truth::{pod, unavailable};
 use crate::engine::{Answer, Input, Output, Question, RequestId};
 use crate::lifecycle::{LifecycleKind, Mono};
 
@@ -80,7 +80,11 @@ impl Run {
                 }
             }
             if let Some(request) = heartbeat {
-                let answer = Answer::Version(Ok(version()));
+                let answer = Answer::Version(if self.deaf {
+                    Err(unavailable())
+                } else {
+                    Ok(version())
+                });
                 self.engine
                     .handle(self.now, Input::Answered { request, answer });
                 continue;

@@ -13,7 +13,7 @@ use super::oracle::Violation;
 use super::run::Run;
 use super::step::Step;
 
-const BATCH: usize = 4_096;
+const BATCH: usize = 512;
 const THREADS: usize = 2;
 /// One state in so many, by its fingerprint, is watched for quiet: that takes long.
 const WATCHED_FOR_QUIET: u128 = 512;

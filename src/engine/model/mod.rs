@@ -27,7 +27,7 @@ mod walk;
 
 pub(crate) use oracle::Violation;
 pub(crate) use run::Run;
-pub(crate) use step::{Budget, Habits, Lie, Step, Told};
+pub(crate) use step::{Budget, Fault, Habits, Lie, Step, Told};
 pub(crate) use truth::{
     Cast, ONE_CONTAINER, Stage, Subject, TWO_CONTAINERS, TWO_SANDBOXES, Truth, UNLABELLED,
 };

@@ -78,6 +78,13 @@ impl Run {
                 self.now.wall.0 -= i64::from(seconds) * 1_000_000_000;
                 Ok(())
             }
+            Step::BeDeaf { deaf } => {
+                if deaf {
+                    self.pay_a_fault();
+                }
+                self.deaf = deaf;
+                Ok(())
+            }
             Step::TakeMark => {
                 self.held = Some((self.engine.mark(self.now), self.truth));
                 self.read_since_held = false;
@@ -95,6 +102,11 @@ impl Run {
                 self.take(Input::RequestRelist {
                     uid: of_pod.then(|| pod().uid),
                 })
+            }
+            Step::RequestReinspect => {
+                self.budget.requests = self.budget.requests.saturating_sub(1);
+                self.oracle.reinspect_asked();
+                self.take(Input::RequestReinspect { uid: pod().uid })
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Which steps may come next: everything that the world could do, within the budget.
 
 use super::run::{LONGEST_GATHERING, Run};
-use super::step::{Lie, Step, Told};
+use super::step::{Fault, Lie, Step, Told};
 use super::truth::{Stage, Subject};
 use crate::engine::Freshness;
 use crate::lifecycle::EventKind;
@@ -25,6 +25,7 @@ impl Run {
             for of_pod in [false, true] {
                 steps.push(Step::RequestRelist { of_pod });
             }
+            steps.push(Step::RequestReinspect);
         }
         if self.budget.wakes > 0 && self.engine.poll_timeout().is_some() {
             steps.push(Step::Wake);
@@ -58,25 +59,33 @@ impl Run {
         }
     }
 
+    fn may(&self, fault: Fault) -> bool {
+        self.budget.faults > 0 && self.habits.faults.contains(&fault)
+    }
+
     fn stream_steps(&self, steps: &mut Vec<Step>) {
-        let faulty = self.budget.faults > 0;
         for (nth, message) in (0u8..).zip(&self.messages) {
-            if self.stream.is_some() && (nth == 0 || faulty) {
+            if self.stream.is_some() && (nth == 0 || self.may(Fault::Reorder)) {
                 steps.push(Step::Deliver { nth });
-                if faulty {
-                    steps.push(Step::DeliverTwice { nth });
-                }
+            }
+            if self.stream.is_some() && nth == 0 && self.may(Fault::Duplicate) {
+                steps.push(Step::DeliverTwice { nth });
             }
             let age = self.now.mono.since(message.gathered);
-            if faulty && message.stamp < self.now.wall && age <= LONGEST_GATHERING {
+            if self.may(Fault::Lateness)
+                && message.stamp < self.now.wall
+                && age <= LONGEST_GATHERING
+            {
                 steps.push(Step::StampLate { nth });
             }
         }
-        if !faulty {
-            return;
+        if self.may(Fault::ClockStep) {
+            steps.push(Step::ClockBack { seconds: 3_600 });
         }
-        steps.push(Step::ClockBack { seconds: 3_600 });
-        if self.stream.is_some() {
+        if self.deaf || self.may(Fault::Deafness) {
+            steps.push(Step::BeDeaf { deaf: !self.deaf });
+        }
+        if self.stream.is_some() && self.may(Fault::Break) {
             steps.push(Step::Break { backlog: true });
             if !self.messages.is_empty() {
                 steps.push(Step::Break { backlog: false });
@@ -85,31 +94,33 @@ impl Run {
     }
 
     fn world_steps(&self, steps: &mut Vec<Step>) {
-        let faulty = self.budget.faults > 0;
         let room = self.messages.len() < self.habits.in_flight;
         for subject in self.cast.subjects() {
             let stage = self.truth.stage(subject);
+            if self.cast.is_sandbox(subject) && !self.habits.sandboxes_change {
+                continue;
+            }
             let nexts = self
                 .truth
                 .nexts(self.cast, subject, self.habits.addresses_late);
             for to in nexts {
                 let mut change = |told| steps.push(Step::Change { subject, to, told });
-                let Some(_) = news_of(stage, to) else {
+                if news_of(stage, to).is_none() {
                     change(Told::Silently);
                     continue;
-                };
+                }
                 if room {
                     change(Told::Truly);
                 }
-                if faulty {
+                if self.may(Fault::Loss) {
                     change(Told::Silently);
-                    if room {
-                        change(Told::WithoutSnapshot);
-                        change(Told::WithOldSnapshot);
-                    }
+                }
+                if room && self.may(Fault::BadSnapshot) {
+                    change(Told::WithoutSnapshot);
+                    change(Told::WithOldSnapshot);
                 }
             }
-            if faulty && room {
+            if room {
                 self.false_news(subject, stage, steps);
             }
         }
@@ -121,11 +132,11 @@ impl Run {
             (EventKind::Started, Stage::Running),
             (EventKind::Stopped, Stage::Exited),
         ] {
-            if stage > since {
+            if stage > since && self.may(Fault::Lateness) {
                 steps.push(Step::TellLate { subject, kind });
             }
         }
-        if stage.is_present() {
+        if stage.is_present() && self.may(Fault::FalseDeleted) {
             steps.push(Step::TellFalseDeleted {
                 subject,
                 lie: Lie::Whole,

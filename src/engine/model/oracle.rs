@@ -52,6 +52,8 @@ pub(crate) struct Oracle {
     unsynced: [bool; MAX_SUBJECTS],
     /// Whether an inspection ever failed, so that an exit code may be missing.
     inspections_failed: bool,
+    /// Whether somebody waits for a `PodSync`.
+    reinspect_waits: bool,
     readers: Vec<Reader>,
     revision: Revision,
     /// The newest mark that the cache was said to be observed at.
@@ -69,6 +71,7 @@ impl Hash for Oracle {
         self.stepped_back.hash(state);
         self.unsynced.hash(state);
         self.inspections_failed.hash(state);
+        self.reinspect_waits.hash(state);
         for reader in &self.readers {
             (reader.freshness, reader.then).hash(state);
         }
@@ -86,6 +89,7 @@ impl Oracle {
             stepped_back: [false; MAX_SUBJECTS],
             unsynced: [false; MAX_SUBJECTS],
             inspections_failed: false,
+            reinspect_waits: false,
             readers: Vec::new(),
             revision: Revision(0),
             observed: None,
@@ -122,6 +126,16 @@ impl Oracle {
 
     pub(super) fn inspections_failed(&self) -> bool {
         self.inspections_failed
+    }
+
+    /// For a pod that is not there, or goes, a reinspection ends with a count and no event.
+    pub(super) fn reinspect_asked(&mut self) {
+        self.reinspect_waits = self.status.is_some();
+    }
+
+    /// Whether a reader waits for its answer, or somebody for the `PodSync` of a pod that is there.
+    pub(super) fn somebody_waits(&self) -> bool {
+        self.readers_wait() || self.reinspect_waits
     }
 
     pub(super) fn heard_false_news(&self) -> bool {
@@ -175,6 +189,7 @@ impl Oracle {
             };
             self.one_published(subject, before, after, truth)?;
         }
+        self.reinspect_waits &= status.is_some();
         self.status = status;
         Ok(())
     }
@@ -220,6 +235,7 @@ impl Oracle {
     ) -> Result<(), Violation> {
         if event.kind == LifecycleKind::PodSync {
             self.unsynced = [false; MAX_SUBJECTS];
+            self.reinspect_waits = false;
             return Ok(());
         }
         let Some(subject) = event

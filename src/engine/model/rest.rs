@@ -35,6 +35,7 @@ pub(crate) struct Effort {
 impl Run {
     /// Lets the world rest and checks what must come of it.
     pub(crate) fn rest(&mut self) -> Result<Effort, Violation> {
+        self.deaf = false;
         let asked_before = self.asked;
         let mut older_relists = u64::from(self.full_relist_under_way());
         let mut applied = 0;
@@ -64,7 +65,7 @@ impl Run {
             }
             answers_at_once = 0;
             let converged = self.oracle.converged(&self.truth);
-            if converged.is_ok() && !self.oracle.readers_wait() {
+            if converged.is_ok() && !self.oracle.somebody_waits() {
                 self.oracle.complete(&self.truth)?;
                 return Ok(Effort {
                     full_relists: applied,
@@ -111,8 +112,8 @@ impl Run {
         }
         if since > HEALED_WITHIN {
             converged?;
-            if self.oracle.readers_wait() {
-                return violated("Honest freshness", "a reader is never answered".to_owned());
+            if self.oracle.somebody_waits() {
+                return violated("Complete", format!("somebody waits for ever: {self:?}"));
             }
         }
         Ok(())

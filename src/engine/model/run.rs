@@ -66,6 +66,8 @@ pub(crate) struct Run {
     pub(super) messages: Vec<Message>,
     pub(super) stream: Option<SessionId>,
     pub(super) calls: Vec<Call>,
+    /// Whether heartbeats fail.
+    pub(super) deaf: bool,
     pub(super) last_reader: u64,
     /// The mark that a reader holds, and the world when it was taken.
     pub(super) held: Option<(Mark, Truth)>,
@@ -130,6 +132,7 @@ impl Run {
             messages: Vec::new(),
             stream: None,
             calls: Vec::new(),
+            deaf: false,
             last_reader: 0,
             held: None,
             read_since_held: false,
@@ -212,6 +215,7 @@ impl Run {
         self.engine.canonical(self.now).hash(&mut hasher);
         self.truth.hash(&mut hasher);
         self.budget.hash(&mut hasher);
+        self.deaf.hash(&mut hasher);
         self.oracle.hash(&mut hasher);
         let held = self.held.map(|(_, then)| (then, self.read_since_held));
         held.hash(&mut hasher);

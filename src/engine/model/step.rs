@@ -29,6 +29,43 @@ pub(crate) enum Lie {
     Contradicted,
 }
 
+/// What the stream and the wall clock may get wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A change whose message is lost.
+    Loss,
+    /// A message without statuses, or with old ones.
+    BadSnapshot,
+    /// A message about something past, or stamped later than gathered.
+    Lateness,
+    /// Messages out of their order.
+    Reorder,
+    /// Messages that come twice.
+    Duplicate,
+    /// A DELETED of what is there.
+    FalseDeleted,
+    /// The stream ends.
+    Break,
+    /// The wall clock steps back.
+    ClockStep,
+    /// Heartbeats fail for a while.
+    Deafness,
+}
+
+impl Fault {
+    pub(crate) const ALL: &[Self] = &[
+        Self::Loss,
+        Self::BadSnapshot,
+        Self::Lateness,
+        Self::Reorder,
+        Self::Duplicate,
+        Self::FalseDeleted,
+        Self::Break,
+        Self::ClockStep,
+        Self::Deafness,
+    ];
+}
+
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
@@ -64,12 +101,16 @@ pub(crate) enum Step {
     Linger { millis: u32 },
     /// The wall clock steps back. A fault.
     ClockBack { seconds: u32 },
+    /// From now on heartbeats fail, or no more. Beginning is a fault.
+    BeDeaf { deaf: bool },
     /// A reader takes a mark, to ask later.
     TakeMark,
     /// A reader asks for something newer than the mark taken, or than now.
     Read { freshness: Freshness },
     /// Somebody asks for a relist: of the pod, or of everything.
     RequestRelist { of_pod: bool },
+    /// Somebody wants the pod inspected, and a `PodSync` when that was done.
+    RequestReinspect,
 }
 
 /// What a run may still do of the things that must end.
@@ -81,7 +122,7 @@ pub(crate) struct Budget {
     pub failures: u8,
     /// Readers that ask.
     pub readers: u8,
-    /// Relists that somebody requests.
+    /// Relists and reinspections that somebody requests.
     pub requests: u8,
     /// Jumps to the engine's next timeout.
     pub wakes: u8,
@@ -96,6 +137,10 @@ pub(crate) struct Habits {
     pub in_flight: usize,
     /// Whether a sandbox may be ready before it has an address.
     pub addresses_late: bool,
+    /// Whether sandboxes change at all.
+    pub sandboxes_change: bool,
+    /// The faults that may be paid for.
+    pub faults: &'static [Fault],
     /// The lengths of the longer waits, in milliseconds: each tells one of the engine's delays
     /// from the next.
     pub lingers: &'static [u32],

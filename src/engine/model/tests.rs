@@ -13,12 +13,16 @@ const LINGERS: &[u32] = &[1_100, 3_000, 70_000];
 const SEARCHED: Habits = Habits {
     in_flight: 2,
     addresses_late: false,
+    sandboxes_change: true,
+    faults: Fault::ALL,
     lingers: LINGERS,
 };
 
 const WALKED: Habits = Habits {
     in_flight: 4,
     addresses_late: true,
+    sandboxes_change: true,
+    faults: Fault::ALL,
     lingers: LINGERS,
 };
 
@@ -78,11 +82,82 @@ fn sandbox_ready() -> Truth {
     Truth::NOTHING.with(SANDBOX, Stage::Running)
 }
 
-fn budget() -> Budget {
-    Budget {
+/// The life of one container in a ready sandbox, with at most two faults of one kind.
+fn search_one_kind(name: &'static str, fault: &'static [Fault], in_flight: usize) {
+    let habits = Habits {
+        in_flight,
+        sandboxes_change: false,
+        faults: fault,
+        lingers: &[1_100],
+        ..SEARCHED
+    };
+    let budget = Budget {
         faults: 2,
         failures: 0,
         readers: 0,
+        requests: 1,
+        wakes: 1,
+        lingers: 1,
+    };
+    let start = Run::settled(ONE_CONTAINER, habits, budget, &[(SANDBOX, Stage::Running)]);
+    search(name, &holds(start), 60_000);
+}
+
+#[test]
+fn delayed_messages_break_no_property() {
+    search_one_kind("delay", &[], 2);
+}
+
+#[test]
+fn lost_messages_break_no_property() {
+    search_one_kind("loss", &[Fault::Loss], 1);
+}
+
+#[test]
+fn messages_twice_break_no_property() {
+    search_one_kind("duplicates", &[Fault::Duplicate], 2);
+}
+
+#[test]
+fn messages_out_of_order_break_no_property() {
+    search_one_kind("reorder", &[Fault::Reorder], 3);
+}
+
+#[test]
+fn missing_and_old_snapshots_break_no_property() {
+    search_one_kind("bad snapshots", &[Fault::BadSnapshot], 1);
+}
+
+#[test]
+fn late_messages_break_no_property() {
+    search_one_kind("late messages", &[Fault::Lateness], 2);
+}
+
+#[test]
+fn false_deletions_break_no_property() {
+    search_one_kind("false DELETED", &[Fault::FalseDeleted], 2);
+}
+
+#[test]
+fn streams_that_break_break_no_property() {
+    search_one_kind("breaks", &[Fault::Break], 2);
+}
+
+#[test]
+fn clock_steps_break_no_property() {
+    search_one_kind("clock steps", &[Fault::ClockStep], 2);
+}
+
+#[test]
+fn a_deaf_runtime_breaks_no_property() {
+    search_one_kind("deafness", &[Fault::Deafness], 1);
+}
+
+fn all_faults() -> Budget {
+    Budget {
+        faults: 2,
+        failures: 1,
+        readers: 1,
         requests: 1,
         wakes: 1,
         lingers: 1,
@@ -90,56 +165,45 @@ fn budget() -> Budget {
 }
 
 #[test]
-fn two_faults_of_the_stream_break_no_property() {
-    let start = holds(Run::settled(
+fn two_faults_of_any_kind_break_no_property_once_the_stream_is_trusted() {
+    let start = Run::settled(
         ONE_CONTAINER,
         SEARCHED,
-        budget(),
-        &[(SANDBOX, Stage::Running)],
-    ));
-    search("a ready sandbox, trusted stream", &start, 300_000);
-}
-
-#[test]
-fn two_faults_of_the_stream_break_no_property_from_the_start() {
-    let start = holds(Run::cold(
-        ONE_CONTAINER,
-        SEARCHED,
-        budget(),
-        sandbox_ready(),
-    ));
-    search("a ready sandbox, just begun", &start, 200_000);
-}
-
-#[test]
-fn two_faults_break_no_property_of_a_running_container() {
-    let start = holds(Run::settled(
-        ONE_CONTAINER,
-        SEARCHED,
-        budget(),
+        all_faults(),
         &[
             (SANDBOX, Stage::Running),
             (CONTAINER, Stage::Created),
             (CONTAINER, Stage::Running),
         ],
-    ));
-    search("a running container, trusted stream", &start, 300_000);
+    );
+    search("all faults, trusted stream", &holds(start), 200_000);
+}
+
+#[test]
+fn two_faults_of_any_kind_break_no_property_at_the_start() {
+    let start = Run::cold(ONE_CONTAINER, SEARCHED, all_faults(), sandbox_ready());
+    search("all faults, just begun", &holds(start), 200_000);
 }
 
 #[test]
 fn readers_are_told_nothing_older_than_they_asked_for() {
-    let start = holds(Run::settled(
-        ONE_CONTAINER,
-        SEARCHED,
-        Budget {
-            faults: 1,
-            failures: 1,
-            readers: 1,
-            ..budget()
-        },
-        &[(SANDBOX, Stage::Running)],
-    ));
-    search("a reader, a ready sandbox", &start, 200_000);
+    let habits = Habits {
+        in_flight: 1,
+        sandboxes_change: false,
+        faults: &[Fault::FalseDeleted, Fault::Loss],
+        lingers: &[1_100],
+        ..SEARCHED
+    };
+    let budget = Budget {
+        faults: 1,
+        failures: 1,
+        readers: 2,
+        requests: 0,
+        wakes: 1,
+        lingers: 1,
+    };
+    let start = Run::settled(ONE_CONTAINER, habits, budget, &[(SANDBOX, Stage::Running)]);
+    search("readers", &holds(start), 60_000);
 }
 
 fn long_budget() -> Budget {

@@ -6,6 +6,9 @@ use super::oracle::Violation;
 use super::run::Run;
 use super::step::Step;
 
+/// One walk in so many is watched for quiet at its end: that takes long.
+const WATCHED_FOR_QUIET: u64 = 64;
+
 /// `SplitMix64`: small, seeded, and good enough to choose steps by.
 pub(crate) struct Dice(u64);
 
@@ -47,7 +50,13 @@ pub(crate) fn walk(
             break;
         }
     }
-    let outcome = outcome.and_then(|()| end(&mut run));
+    let outcome = outcome.and_then(|()| {
+        end(&mut run)?;
+        if dice.below(WATCHED_FOR_QUIET) == 0 {
+            run.idle()?;
+        }
+        Ok(())
+    });
     match outcome {
         Ok(()) => Ok(()),
         Err(violation) => Err(Box::new(shrink(
@@ -118,7 +127,7 @@ pub(crate) fn replay(start: &Run, steps: &[Step]) -> (Vec<Step>, Result<(), Viol
             return (taken, outcome);
         }
     }
-    let outcome = end(&mut run);
+    let outcome = end(&mut run).and_then(|()| run.idle());
     (taken, outcome)
 }
 

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use crate::engine::model::{
-    Budget, Cast, Habits, Lie, ONE_CONTAINER, Run, Stage, Step, Subject, TWO_SANDBOXES, Told,
-    Truth, UNLABELLED, Violation,
+    Budget, Cast, Fault, Habits, Lie, ONE_CONTAINER, Run, Stage, Step, Subject, TWO_SANDBOXES,
+    Told, Truth, UNLABELLED, Violation,
 };
 use crate::engine::{Freshness, Question};
 use crate::lifecycle::LifecycleKind::{
@@ -21,6 +21,8 @@ const CONTAINER: Subject = Subject(1);
 const HABITS: Habits = Habits {
     in_flight: 8,
     addresses_late: false,
+    sandboxes_change: true,
+    faults: Fault::ALL,
     lingers: &[],
 };
 

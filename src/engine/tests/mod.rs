@@ -8,6 +8,7 @@
 //! freshness never goes back, and the engine does not spin.
 
 mod budgets;
+mod found_by_model;
 mod freshness;
 mod health;
 mod inspections;
@@ -250,10 +251,21 @@ impl Node {
         self.world.wall = self.now().wall;
     }
 
+    /// Hands over an input, and whatever is due at this moment: answers first, then the wake.
     fn handle(&mut self, input: Input) {
         self.engine.handle(self.now(), input);
         self.carry_out();
         self.receive_due();
+        let mut wakes = 0;
+        while let Some(due) = self.engine.poll_timeout()
+            && due <= self.now().mono
+        {
+            wakes += 1;
+            assert!(wakes < 1000, "the engine spins at {}", self.time());
+            self.engine.handle(self.now(), Input::Wake);
+            self.carry_out();
+            self.receive_due();
+        }
     }
 
     fn receive_due(&mut self) {

@@ -1,0 +1,271 @@
+//! What the model check found in the engine itself, each as the shortest run that showed it.
+//!
+//! The oracle watches every step and the rest that follows: the right outcome is that nothing is
+//! violated, that every read ends, and that nobody waits for ever.
+
+use crate::engine::Freshness;
+use crate::engine::model::{
+    Budget, Cast, Fault, Habits, Lie, ONE_CONTAINER, Run, Stage, Step, Subject, TWO_SANDBOXES,
+    Told, Truth, Violation, end,
+};
+
+const SANDBOX: Subject = Subject(0);
+const CONTAINER: Subject = Subject(1);
+const SECOND_SANDBOX: Subject = Subject(1);
+
+const HABITS: Habits = Habits {
+    in_flight: 8,
+    addresses_late: false,
+    sandboxes_change: true,
+    faults: Fault::ALL,
+    lingers: &[],
+};
+
+const BUDGET: Budget = Budget {
+    faults: 8,
+    failures: 8,
+    readers: 8,
+    requests: 8,
+    wakes: 8,
+    lingers: 8,
+};
+
+/// A ready sandbox and a stream that has been trusted for long.
+fn trusted() -> Run {
+    holds(Run::settled(
+        ONE_CONTAINER,
+        HABITS,
+        BUDGET,
+        &[(SANDBOX, Stage::Running)],
+    ))
+}
+
+fn begun(cast: Cast) -> Run {
+    holds(Run::cold(cast, HABITS, BUDGET, Truth::NOTHING))
+}
+
+fn holds<T>(outcome: Result<T, Violation>) -> T {
+    match outcome {
+        Ok(value) => value,
+        Err(Violation { property, detail }) => panic!("{property} does not hold: {detail}"),
+    }
+}
+
+fn comes_right(mut run: Run, steps: &[Step]) {
+    for &step in steps {
+        holds(run.apply(step));
+    }
+    holds(end(&mut run));
+}
+
+fn change(subject: Subject, to: Stage) -> Step {
+    Step::Change {
+        subject,
+        to,
+        told: Told::Truly,
+    }
+}
+
+fn silently(subject: Subject, to: Stage) -> Step {
+    Step::Change {
+        subject,
+        to,
+        told: Told::Silently,
+    }
+}
+
+/// Answers a call with the worlds of these moments since it was sent.
+fn answer(call: u8, sandboxes: u8, containers: u8) -> Step {
+    Step::Answer {
+        call,
+        sandboxes,
+        containers,
+    }
+}
+
+const ARRIVES: Step = Step::Deliver { nth: 0 };
+const READ_DETAILS: Step = Step::Read {
+    freshness: Freshness::Details,
+};
+const READ_PHASES: Step = Step::Read {
+    freshness: Freshness::Phases,
+};
+
+/// The lists vouched for a sandbox, its inspection was under way, and a DELETED came: the reader was
+/// told "gone" on the word of an event.
+#[test]
+fn a_reader_of_details_is_not_told_gone_by_a_deleted_before_its_inspection_ends() {
+    comes_right(
+        trusted(),
+        &[
+            READ_DETAILS,
+            answer(0, 0, 0),
+            Step::TellFalseDeleted {
+                subject: SANDBOX,
+                lie: Lie::Whole,
+            },
+            ARRIVES,
+        ],
+    );
+}
+
+/// A list that could not judge an absence yet was asked again back to back for a second.
+#[test]
+fn a_read_that_cannot_judge_yet_is_not_repeated_back_to_back() {
+    comes_right(
+        trusted(),
+        &[
+            change(CONTAINER, Stage::Created),
+            ARRIVES,
+            silently(CONTAINER, Stage::Removed),
+            Step::RequestRelist { of_pod: true },
+        ],
+    );
+}
+
+/// So was an inspection that found nothing.
+#[test]
+fn an_inspection_that_finds_nothing_yet_is_not_repeated_back_to_back() {
+    comes_right(
+        trusted(),
+        &[
+            change(CONTAINER, Stage::Created),
+            ARRIVES,
+            silently(CONTAINER, Stage::Running),
+            Step::RequestRelist { of_pod: false },
+            silently(CONTAINER, Stage::Removed),
+            answer(0, 0, 0),
+        ],
+    );
+}
+
+/// Details read before a list moved the container on answered for details of a mark before both.
+#[test]
+fn a_reader_of_details_waits_for_the_exit_code_that_a_list_made_due() {
+    comes_right(
+        trusted(),
+        &[
+            Step::TakeMark,
+            change(CONTAINER, Stage::Created),
+            ARRIVES,
+            Step::RequestRelist { of_pod: true },
+            answer(0, 0, 0),
+            answer(0, 0, 0),
+            Step::RequestRelist { of_pod: false },
+            silently(CONTAINER, Stage::StartFailed),
+            answer(0, 1, 1),
+            READ_DETAILS,
+        ],
+    );
+}
+
+/// An event older than the list that lacked its sandbox made a phantom, which a reader with a mark
+/// from before that list was told of.
+#[test]
+fn a_reader_with_an_older_mark_is_not_told_of_what_only_an_event_knows() {
+    comes_right(
+        begun(ONE_CONTAINER),
+        &[
+            change(SANDBOX, Stage::Running),
+            change(SANDBOX, Stage::Exited),
+            Step::Deliver { nth: 2 },
+            silently(SANDBOX, Stage::Removed),
+            answer(0, 0, 0),
+            Step::TakeMark,
+            Step::RequestRelist { of_pod: false },
+            answer(0, 0, 0),
+            Step::Deliver { nth: 1 },
+            READ_PHASES,
+        ],
+    );
+}
+
+/// A retry and a look at an unsettled pod fell due together; the look took the retry's place and the
+/// error stayed for ever.
+#[test]
+fn the_error_of_a_failed_inspection_ends_though_another_read_is_due_with_its_retry() {
+    comes_right(
+        trusted(),
+        &[
+            change(SANDBOX, Stage::Exited),
+            ARRIVES,
+            READ_DETAILS,
+            answer(0, 0, 0),
+            Step::Fail { call: 0 },
+        ],
+    );
+}
+
+/// What wanted the inspection was gone before its retry, and the error stayed for ever.
+#[test]
+fn the_error_of_a_failed_inspection_does_not_outlive_its_container() {
+    comes_right(
+        trusted(),
+        &[
+            silently(CONTAINER, Stage::Created),
+            READ_PHASES,
+            change(CONTAINER, Stage::Removed),
+            ARRIVES,
+            answer(0, 0, 0),
+            Step::Fail { call: 0 },
+        ],
+    );
+}
+
+/// The retry read only what had changed, which answers no reinspection.
+#[test]
+fn a_reinspection_whose_inspection_fails_is_answered_after_the_retry() {
+    comes_right(
+        trusted(),
+        &[
+            change(CONTAINER, Stage::Created),
+            ARRIVES,
+            silently(CONTAINER, Stage::Running),
+            Step::RequestReinspect,
+            answer(0, 0, 0),
+            Step::Fail { call: 0 },
+        ],
+    );
+}
+
+/// A full relist that was sent before a read of the pod, and answered after it, brought a sandbox
+/// that the read had not found any more.
+#[test]
+fn a_full_relist_older_than_what_vouched_for_a_pod_brings_no_unknown_sandbox() {
+    comes_right(
+        holds(Run::settled(
+            TWO_SANDBOXES,
+            HABITS,
+            BUDGET,
+            &[(SANDBOX, Stage::Running)],
+        )),
+        &[
+            silently(SANDBOX, Stage::Exited),
+            silently(SECOND_SANDBOX, Stage::Running),
+            Step::RequestRelist { of_pod: false },
+            silently(SECOND_SANDBOX, Stage::Removed),
+            READ_DETAILS,
+            answer(1, 0, 0),
+            answer(0, 0, 0),
+            Step::Fail { call: 0 },
+        ],
+    );
+}
+
+/// Nothing was left to inspect, and the retry of the failed inspection read the pod back to back.
+#[test]
+fn the_error_of_a_failed_inspection_goes_with_the_whole_pod() {
+    comes_right(
+        trusted(),
+        &[
+            change(SANDBOX, Stage::Exited),
+            ARRIVES,
+            READ_DETAILS,
+            answer(0, 0, 0),
+            Step::Fail { call: 0 },
+            change(SANDBOX, Stage::Removed),
+            ARRIVES,
+            Step::RequestRelist { of_pod: true },
+        ],
+    );
+}

@@ -1,0 +1,96 @@
+//! What follows from a read's verdict about a known subject: what is owed, what is read again, what is
+//! counted.
+
+use super::subject::Origin;
+use super::{Engine, Note};
+use crate::lifecycle::{Source, SubjectId, Verdict, Window};
+
+impl Engine {
+    /// Draws the consequences of a read's verdict about a known subject.
+    pub(super) fn read_judged(
+        &mut self,
+        id: &SubjectId,
+        verdict: Verdict,
+        window: Window,
+        source: Source,
+    ) {
+        let origin = self.origin(source, None);
+        let Some(subject) = self.records.subjects.get_mut(id) else {
+            return;
+        };
+        let uid = subject.pod.clone();
+        let owes_sync = subject.account(verdict, origin);
+        let is_removed = subject.knowledge.is_removed();
+        let newly_proven = subject.knowledge.removal_proven() == Some(window.seen);
+        let agreed = verdict == Verdict::Agrees
+            && subject
+                .told_by_stream
+                .is_some_and(|told| window.begun > told);
+        if verdict == Verdict::Agrees && subject.hint.is_some_and(|hint| hint.at < window.begun) {
+            subject.hint = None;
+        }
+        if agreed {
+            subject.told_by_stream = None;
+            self.trust.agreed();
+        }
+        match verdict {
+            Verdict::Moved { .. } | Verdict::SteppedBack => {
+                if source == Source::Relist && !is_removed {
+                    subject.inspect_since = Some(window.seen);
+                }
+                if owes_sync && let Some(pod) = self.records.pods.get_mut(&uid) {
+                    pod.sync_owed = true;
+                }
+                self.records.index_tombstone(id, window.seen);
+                self.touch(&uid);
+            }
+            Verdict::Agrees if newly_proven => self.touch(&uid),
+            Verdict::TooSoon { ask_at } | Verdict::Doubted { ask_at } => {
+                self.counters.doubts += 1;
+                if let Some(pod) = self.records.pods.get_mut(&uid) {
+                    pod.want_read(window.seen, ask_at, false);
+                }
+                self.waiting.insert(uid.clone());
+                self.touch(&uid);
+            }
+            Verdict::Unjudged { ask_at } => {
+                self.counters.unjudged_absences += 1;
+                self.want_relist_soon();
+                self.relists.want(ask_at.max(self.now.mono));
+                if let Some(pod) = self.records.pods.get_mut(&uid)
+                    && !pod.readers.is_empty()
+                {
+                    pod.want_read(window.seen, ask_at, false);
+                }
+                self.touch(&uid);
+            }
+            Verdict::Agrees | Verdict::Behind => {}
+        }
+        if !matches!(verdict, Verdict::Unjudged { .. }) {
+            self.records.unconfirmed.remove(id);
+        }
+        match verdict {
+            Verdict::SteppedBack => {
+                self.counters.steps_back += 1;
+                self.note(Note::SteppedBack {
+                    id: id.as_str().into(),
+                });
+            }
+            Verdict::Moved { from } => self.expect_from_stream(id, from, window.seen),
+            _ => {}
+        }
+    }
+
+    pub(super) fn origin(
+        &self,
+        source: Source,
+        runtime_stamp: Option<crate::lifecycle::UnixNanos>,
+    ) -> Origin {
+        Origin {
+            source,
+            runtime_stamp,
+            seen_at: self.now.wall,
+            initial: source == Source::Relist && self.full_observed.is_none(),
+        }
+    }
+}
