@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use pleg::engine::Output;
-use pleg::lifecycle::EventSubject;
+use pleg::lifecycle::{EventSubject, LifecycleEvent};
 use pleg::scenario::recording::{Deliveries, Fidelity, play_file};
 use pleg::scenario::{Trace, scenario_files};
 use rustix::process::{Pid, Signal, kill_process};
@@ -272,27 +272,28 @@ fn what_was_recorded_of_real_runtimes_is_told_as_it_was_then() {
 
 /// What was delivered, in the form of the lists above.
 fn by_pod(trace: &Trace) -> String {
-    let mut pods: BTreeMap<&str, String> = BTreeMap::new();
+    let mut pods: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for output in trace.entries.iter().flat_map(|entry| &entry.outputs) {
-        let Output::Deliver(event) = output else {
-            continue;
-        };
-        let pod = pods.entry(&event.pod.name).or_default();
-        *pod += &format!("  {} {}", event.source, event.kind);
-        match &event.subject {
-            Some(EventSubject::Sandbox { attempt, .. }) => *pod += &format!(" sandbox/{attempt}"),
-            Some(EventSubject::Container { name, attempt, .. }) => {
-                *pod += &format!(" {name}/{attempt}");
-            }
-            None => {}
+        if let Output::Deliver(event) = output {
+            let told = pods.entry(&event.pod.name).or_default();
+            told.push(line(event));
         }
-        if let Some(exit) = &event.exit {
-            *pod += &format!(" exit {}", exit.exit_code);
-        }
-        *pod += "\n";
     }
-    let told = pods.iter().map(|(pod, told)| format!("{pod}\n{told}"));
+    let told = pods
+        .iter()
+        .map(|(pod, told)| format!("{pod}\n{}", told.concat()));
     told.collect()
+}
+
+fn line(event: &LifecycleEvent) -> String {
+    let subject = match &event.subject {
+        Some(EventSubject::Sandbox { attempt, .. }) => format!(" sandbox/{attempt}"),
+        Some(EventSubject::Container { name, attempt, .. }) => format!(" {name}/{attempt}"),
+        None => String::new(),
+    };
+    let exit = event.exit.as_ref();
+    let exit = exit.map_or(String::new(), |exit| format!(" exit {}", exit.exit_code));
+    format!("  {} {}{subject}{exit}\n", event.source, event.kind)
 }
 
 #[test]

@@ -86,12 +86,12 @@ async fn record(bed: &Testbed, driver: &Driver, path: &Path) -> Vec<Arc<Lifecycl
     ];
     let heard = observer.heard();
     observer.pleg.shutdown().await;
-    let recorded = recorder.finish().expect("all was written");
+    let kept = recorder.finish().expect("all was written");
     println!(
         "containerd {}: {} entries, {} bytes, {} events",
         bed.version().label(),
-        recorded.entries,
-        recorded.bytes,
+        kept.entries,
+        kept.bytes,
         heard.len()
     );
     assert_eq!(observer.heard().len(), heard.len(), "all was told before");
