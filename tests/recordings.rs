@@ -1,12 +1,18 @@
 //! Recordings as a user makes them, on the real clock: what the command printed live is what a replay
-//! of its recording tells. Nothing here is slept through: each test waits for an end.
+//! of its recording tells. Nothing here is slept through: each test waits for an end. And recordings of
+//! real runtimes, which go on telling what they told.
 #![cfg(all(feature = "cli", feature = "simulate"))]
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use pleg::engine::Output;
+use pleg::lifecycle::{EventSubject, LifecycleEvent};
 use pleg::scenario::recording::{Deliveries, Fidelity, play_file};
+use pleg::scenario::{Trace, scenario_files};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -124,4 +130,184 @@ fn a_disk_that_is_full_ends_the_recording_with_that_reason() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("cannot write /dev/full"), "{said}");
     assert!(said.contains("No space left"), "{said}");
+}
+
+/// Of each recorded containerd, what `pleg` told: pods by name, each in the order in which it was told.
+/// A poller sees no life that is shorter than its period, and misses the code of a container that was
+/// removed within one.
+const TOLD_OF_CONTAINERD_16: &str = "\
+a-container-exits-with-seven
+  relist ContainerStarted sandbox/0
+  relist ContainerStarted app/0
+  relist ContainerDied app/0 exit 7
+  relist ContainerRemoved app/0
+  relist ContainerDied sandbox/0
+  relist ContainerRemoved sandbox/0
+a-container-is-killed
+  relist ContainerStarted sandbox/0
+  relist ContainerStarted app/0
+  relist ContainerDied app/0 exit 137
+  relist ContainerRemoved app/0
+  relist ContainerDied sandbox/0
+  relist ContainerRemoved sandbox/0
+a-sandbox-is-re-created-under-the-same-pod
+  relist ContainerStarted sandbox/0
+  relist ContainerStarted app/0
+  relist ContainerDied app/0 exit 137
+  relist ContainerDied sandbox/0
+  relist ContainerStarted sandbox/1
+  relist ContainerStarted app/1
+  relist ContainerRemoved app/0
+  relist ContainerRemoved sandbox/0
+  relist ContainerDied app/1
+  relist ContainerRemoved app/1
+  relist ContainerDied sandbox/1
+  relist ContainerRemoved sandbox/1
+a-sandbox-runs-stops-and-is-removed
+  relist ContainerStarted sandbox/0
+  relist ContainerDied sandbox/0
+  relist ContainerRemoved sandbox/0
+three-containers-share-a-pod
+  relist ContainerStarted sandbox/0
+  relist ContainerStarted init/0
+  relist ContainerStarted server/0
+  relist ContainerDied init/0 exit 0
+  relist ContainerDied worker/0 exit 7
+  relist ContainerDied worker/1 exit 3
+  relist ContainerDied server/0 exit 137
+  relist ContainerDied sandbox/0
+  relist ContainerRemoved init/0
+  relist ContainerRemoved worker/0
+  relist ContainerRemoved server/0
+  relist ContainerRemoved worker/1
+  relist ContainerRemoved sandbox/0
+";
+
+/// Of the later ones, up to where containerd itself removes containers in no order.
+const TOLD_OF_CONTAINERD_17_AND_21: &str = "\
+a-container-exits-with-seven
+  event ContainerStarted sandbox/0
+  event ContainerStarted app/0
+  event ContainerDied app/0 exit 7
+  event ContainerRemoved app/0
+  event ContainerDied sandbox/0
+  event ContainerRemoved sandbox/0
+a-container-is-killed
+  event ContainerStarted sandbox/0
+  event ContainerStarted app/0
+  event ContainerDied app/0 exit 137
+  event ContainerDied sandbox/0
+  event ContainerRemoved app/0
+  event ContainerRemoved sandbox/0
+a-sandbox-is-re-created-under-the-same-pod
+  event ContainerStarted sandbox/0
+  event ContainerStarted app/0
+  event ContainerDied app/0 exit 137
+  event ContainerDied sandbox/0
+  event ContainerStarted sandbox/1
+  event ContainerStarted app/1
+  event ContainerRemoved app/0
+  event ContainerRemoved sandbox/0
+  event ContainerDied app/1 exit 143
+  event ContainerDied sandbox/1
+  event ContainerRemoved app/1
+  event ContainerRemoved sandbox/1
+a-sandbox-runs-stops-and-is-removed
+  event ContainerStarted sandbox/0
+  event ContainerDied sandbox/0
+  event ContainerRemoved sandbox/0
+three-containers-share-a-pod
+  event ContainerStarted sandbox/0
+  event ContainerStarted server/0
+  event ContainerStarted init/0
+  event ContainerDied init/0 exit 0
+  event ContainerStarted worker/0
+  event ContainerDied worker/0 exit 7
+  event ContainerStarted worker/1
+  event ContainerDied worker/1 exit 3
+  event ContainerDied server/0 exit 137
+  event ContainerDied sandbox/0
+";
+
+const REMOVED_BY_CONTAINERD_17: &str = "  event ContainerRemoved server/0
+  event ContainerRemoved init/0
+  event ContainerRemoved worker/0
+  event ContainerRemoved worker/1
+  event ContainerRemoved sandbox/0
+";
+
+const REMOVED_BY_CONTAINERD_21: &str = "  event ContainerRemoved worker/1
+  event ContainerRemoved server/0
+  event ContainerRemoved init/0
+  event ContainerRemoved worker/0
+  event ContainerRemoved sandbox/0
+";
+
+/// The recordings that the real suite made and that are kept with the scenarios.
+#[test]
+fn what_was_recorded_of_real_runtimes_is_told_as_it_was_then() {
+    let told_of_17 = [TOLD_OF_CONTAINERD_17_AND_21, REMOVED_BY_CONTAINERD_17].concat();
+    let told_of_21 = [TOLD_OF_CONTAINERD_17_AND_21, REMOVED_BY_CONTAINERD_21].concat();
+    let told = [TOLD_OF_CONTAINERD_16, &told_of_17, &told_of_21];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut recordings = scenario_files(&folder).unwrap();
+    recordings.retain(|file| file.extension().is_some_and(|ending| ending != "yaml"));
+    let expected = ["1.6", "1.7", "2.1"]
+        .map(|version| folder.join(format!("recorded/containerd-{version}.jsonl")));
+    assert_eq!(recordings, expected);
+    for (recording, told) in recordings.iter().zip(told) {
+        let size = fs::metadata(recording).unwrap().len();
+        assert!(size < 150_000, "{size} bytes in {}", recording.display());
+        let played = play_file(recording, true).unwrap();
+        assert_eq!(played.replayed.fidelity, Fidelity::Exact);
+        assert!(!played.replayed.is_cut_off);
+        let now = by_pod(&played.trace.unwrap());
+        assert!(
+            now == told,
+            "{}, told now:\n{now}then:\n{told}",
+            recording.display()
+        );
+    }
+}
+
+/// What was delivered, in the form of the lists above.
+fn by_pod(trace: &Trace) -> String {
+    let mut pods: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for output in trace.entries.iter().flat_map(|entry| &entry.outputs) {
+        if let Output::Deliver(event) = output {
+            let told = pods.entry(&event.pod.name).or_default();
+            told.push(line(event));
+        }
+    }
+    let told = pods
+        .iter()
+        .map(|(pod, told)| format!("{pod}\n{}", told.concat()));
+    told.collect()
+}
+
+fn line(event: &LifecycleEvent) -> String {
+    let subject = match &event.subject {
+        Some(EventSubject::Sandbox { attempt, .. }) => format!(" sandbox/{attempt}"),
+        Some(EventSubject::Container { name, attempt, .. }) => format!(" {name}/{attempt}"),
+        None => String::new(),
+    };
+    let exit = event.exit.as_ref();
+    let exit = exit.map_or(String::new(), |exit| format!(" exit {}", exit.exit_code));
+    format!("  {} {}{subject}{exit}\n", event.source, event.kind)
+}
+
+#[test]
+fn a_replay_of_a_folder_plays_the_recordings_in_the_folders_in_it() {
+    let folder = TempDir::new().unwrap();
+    let inner = folder.path().join("node/of-today");
+    fs::create_dir_all(&inner).unwrap();
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/recorded");
+    for name in ["containerd-1.6.jsonl", "containerd-2.1.jsonl"] {
+        fs::copy(recorded.join(name), inner.join(name)).unwrap();
+    }
+    let output = pleg("replay").arg(folder.path()).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+    assert_eq!(printed.matches(": exact, ").count(), 2, "{printed}");
+    assert!(printed.contains("2 replays passed"), "{printed}");
 }

@@ -245,7 +245,8 @@ fn problem(error: &serde_saphyr::Error) -> Problem {
 }
 
 /// What can be played at a path: the file itself, or each scenario (`.yaml`) and each recording
-/// (`.jsonl`, `.jsonl.zst`) in the folder, in order of name.
+/// (`.jsonl`, `.jsonl.zst`) in the folder and the folders in it, in order of path. Links to folders
+/// are not followed.
 ///
 /// # Errors
 /// If the path cannot be read.
@@ -254,14 +255,20 @@ pub fn scenario_files(path: &Path) -> io::Result<Vec<PathBuf>> {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?.path();
-        let name = entry.file_name().unwrap_or_default().to_string_lossy();
-        if [".yaml", ".jsonl", ".jsonl.zst"]
-            .iter()
-            .any(|ending| name.ends_with(ending))
-        {
-            files.push(entry);
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            } else if [".yaml", ".jsonl", ".jsonl.zst"]
+                .iter()
+                .any(|ending| name.ends_with(ending))
+            {
+                files.push(entry.path());
+            }
         }
     }
     files.sort();

@@ -45,6 +45,7 @@ mod observer;
 mod other_clients;
 mod quiet;
 mod raw_events;
+mod recorded;
 mod runtime_faults;
 mod runtime_lists;
 mod scenarios;
