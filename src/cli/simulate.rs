@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::attach::is_socket;
 use super::say;
 use crate::cri::Endpoint;
 use crate::simulate::{SimulatedRuntime, UnixServer};
@@ -76,6 +77,9 @@ fn build(config: &SimulateArgs) -> SimulatedRuntime {
 fn serve(runtime: &SimulatedRuntime, listen: &Endpoint) -> anyhow::Result<UnixServer> {
     runtime.serve_unix(listen.path()).map_err(|error| {
         let advice = match error.kind() {
+            io::ErrorKind::AddrInUse if !is_socket(listen.path()) => {
+                "a file or a folder is there; name a socket"
+            }
             io::ErrorKind::AddrInUse => "something listens there; name another socket",
             io::ErrorKind::NotFound => "its folder does not exist; create it",
             io::ErrorKind::PermissionDenied => "name a socket in a folder of yours",
