@@ -1,6 +1,8 @@
 //! Finding a runtime that answers, and following it with the library as any embedder would.
 
 use std::future::ready;
+use std::io;
+use std::os::unix::fs::FileTypeExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,12 +101,21 @@ async fn try_one(
     // A plain connection first: its errors say more than a transport's, and it costs nothing.
     UnixStream::connect(endpoint.path())
         .await
-        .map_err(Why::Connect)?;
+        .map_err(|error| match error.kind() {
+            // A folder and a plain file refuse just as a socket does that nobody serves.
+            io::ErrorKind::ConnectionRefused if !is_socket(endpoint.path()) => Why::NoSocket,
+            _ => Why::Connect(error),
+        })?;
     let version = CriClient::for_endpoint(&endpoint, limits)
         .version()
         .await
         .map_err(|error| Why::Answer(error.into()))?;
     Ok((endpoint, version))
+}
+
+/// Whether there is a socket. What cannot be looked at counts as one.
+pub(super) fn is_socket(path: &str) -> bool {
+    std::fs::metadata(path).map_or(true, |found| found.file_type().is_socket())
 }
 
 #[cfg(feature = "simulate")]
@@ -278,6 +289,29 @@ mod tests {
             .unwrap_err();
         assert_eq!(error.tried.len(), 2);
         assert!(matches!(error.tried[0].why, Why::Connect(_)));
+    }
+
+    #[tokio::test]
+    async fn a_folder_or_a_file_is_not_taken_for_a_socket_that_nobody_serves() {
+        let dir = TempDir::new().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir(at("folder")).unwrap();
+        std::fs::write(at("file"), "").unwrap();
+        drop(UnixListener::bind(at("deserted")).unwrap());
+        let candidates = ["folder", "file", "deserted"].map(|name| Candidate {
+            endpoint: at(name).display().to_string(),
+            origin: Origin::Flag,
+        });
+        let told: Vec<_> = find(&candidates, CallLimits::default())
+            .await
+            .unwrap_err()
+            .tried
+            .iter()
+            .map(|attempt| attempt.why.to_string())
+            .collect();
+        let no_socket = "is no socket, but a file or a folder";
+        assert_eq!(told[..2], [no_socket, no_socket]);
+        assert!(told[2].contains("nobody listens"), "{told:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::attach::is_socket;
 use super::say;
 use crate::cri::Endpoint;
 use crate::simulate::{SimulatedRuntime, UnixServer};
@@ -76,6 +77,9 @@ fn build(config: &SimulateArgs) -> SimulatedRuntime {
 fn serve(runtime: &SimulatedRuntime, listen: &Endpoint) -> anyhow::Result<UnixServer> {
     runtime.serve_unix(listen.path()).map_err(|error| {
         let advice = match error.kind() {
+            io::ErrorKind::AddrInUse if !is_socket(listen.path()) => {
+                "a file or a folder is there; name a socket"
+            }
             io::ErrorKind::AddrInUse => "something listens there; name another socket",
             io::ErrorKind::NotFound => "its folder does not exist; create it",
             io::ErrorKind::PermissionDenied => "name a socket in a folder of yours",
@@ -95,7 +99,7 @@ async fn drive(runtime: &SimulatedRuntime, config: &SimulateArgs, mut asked: imp
         loop {
             let by_itself = async {
                 match due {
-                    Some(after) => tokio::time::sleep(after.div_f64(config.speed)).await,
+                    Some(after) => tokio::time::sleep(at_speed(after, config.speed)).await,
                     None => std::future::pending().await,
                 }
             };
@@ -115,10 +119,45 @@ async fn drive(runtime: &SimulatedRuntime, config: &SimulateArgs, mut asked: imp
     }
 }
 
+/// How long something takes when things happen at another speed; the longest time there is if that
+/// cannot be said.
+fn at_speed(time: Duration, speed: f64) -> Duration {
+    Duration::try_from_secs_f64(time.as_secs_f64() / speed).unwrap_or(Duration::MAX)
+}
+
 /// Waits for SIGUSR1, each time anew.
 fn asked_for_bursts() -> io::Result<impl AsyncFnMut()> {
     let mut signals = signal(SignalKind::user_defined1())?;
     Ok(async move || {
         signals.recv().await;
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_that_is_due_after_the_end_of_time_is_no_panic() {
+        assert_eq!(
+            at_speed(Duration::from_secs(10), 2.0),
+            Duration::from_secs(5)
+        );
+        assert_eq!(at_speed(Duration::MAX, 0.001), Duration::MAX);
+    }
+
+    #[tokio::test]
+    async fn a_file_in_the_sockets_place_is_not_taken_for_a_listener() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "kept").unwrap();
+        let listen = format!("unix://{}", path.display()).parse().unwrap();
+        let runtime = SimulatedRuntime::builder().build();
+        let error = serve(&runtime, &listen).unwrap_err().to_string();
+        assert!(
+            error.ends_with("a file or a folder is there; name a socket"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
+    }
 }

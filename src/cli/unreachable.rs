@@ -22,6 +22,8 @@ pub(crate) struct Attempt {
 pub(crate) enum Why {
     /// It is no endpoint.
     Misspelt(EndpointError),
+    /// What is there is a folder or a file.
+    NoSocket,
     /// Nothing could be reached there.
     Connect(io::Error),
     /// Something is there, and it gave no answer to `Version`.
@@ -36,6 +38,7 @@ impl fmt::Display for Why {
                 "{}; write it as unix:///run/containerd/containerd.sock",
                 error.problem
             ),
+            Self::NoSocket => f.write_str("is no socket, but a file or a folder"),
             Self::Connect(error) => match error.kind() {
                 io::ErrorKind::NotFound => f.write_str("no such file"),
                 io::ErrorKind::PermissionDenied => {

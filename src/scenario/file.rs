@@ -104,7 +104,7 @@ pub struct Settings {
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// The file could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: cannot read it", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

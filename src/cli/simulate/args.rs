@@ -25,11 +25,11 @@ pub(crate) struct SimulateArgs {
     pub(crate) character: Preset,
 
     /// Pods that run
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = within::<0, 10_000>)]
     pub(crate) pods: usize,
 
     /// Containers in each pod [default: one to three]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within::<0, 100>)]
     pub(crate) containers: Option<usize>,
 
     /// Container starts and ends per second
@@ -37,7 +37,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) churn: ChurnRate,
 
     /// Container ends and starts at once, on SIGUSR1 and after --burst-after
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within::<1, 100_000>)]
     pub(crate) burst: Option<usize>,
 
     /// When the first burst comes by itself
@@ -45,7 +45,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) burst_after: Option<Duration>,
 
     /// Answer lists in streams too, this many items a message (containerd: 5000)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = within::<1, 1_000_000>)]
     pub(crate) streaming_lists: Option<usize>,
 
     /// How fast things happen: 2 is twice as fast
@@ -94,11 +94,19 @@ impl FromStr for ChurnRate {
     }
 }
 
+/// A number that the memory of a machine has room for.
+fn within<const LEAST: usize, const MOST: usize>(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (LEAST..=MOST).contains(number))
+        .ok_or_else(|| format!("must be a number from {LEAST} to {MOST}"))
+}
+
 fn parse_speed(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
-        .filter(|speed: &f64| speed.is_finite() && *speed > 0.0)
-        .ok_or_else(|| "must be a number above 0".to_owned())
+        .filter(|speed| (1e-3..=1e3).contains(speed))
+        .ok_or_else(|| "must be a number from 0.001 to 1000".to_owned())
 }
 
 #[cfg(test)]
@@ -113,6 +121,23 @@ mod tests {
                 .into_iter()
                 .chain(words.split_whitespace()),
         )
+    }
+
+    #[test]
+    fn what_no_machine_can_bear_is_refused_before_anything_is_made() {
+        assert!(parsed("--listen unix:///x.sock --pods 10000 --containers 100").is_ok());
+        for words in [
+            "--pods 10001",
+            "--pods 99999999999",
+            "--containers 101",
+            "--burst 99999999999999",
+            "--streaming-lists 0",
+            "--speed 1e-300",
+            "--pods x",
+        ] {
+            let error = parsed(&format!("--listen unix:///x.sock {words}")).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{words}");
+        }
     }
 
     #[test]
