@@ -75,7 +75,11 @@ pub(crate) fn run(config: &ReplayConfig, variable: Variable<'_>) -> anyhow::Resu
     let colour = Colour::suiting(&io::stdout(), variable);
     let mut bad = 0_usize;
     let total = files.len();
-    let mut report = config.report.as_deref().map(ReportFile::create).transpose()?;
+    let mut report = config
+        .report
+        .as_deref()
+        .map(ReportFile::create)
+        .transpose()?;
     let keep_trace = config.trace || report.is_some();
     let play_one = |path: &Path| outcome(path, keep_trace, expected.as_ref());
     play_all(&files, &play_one, |outcome| {

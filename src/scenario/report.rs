@@ -62,8 +62,8 @@ impl Report {
         let history = History::new(section.trace, section.names, ended);
         let scale = Scale::new(section.began, ended);
         let mut facts = vec![
-            format!("{} events", history.delivered),
-            format!("{} pods", history.lanes.len()),
+            counted(history.delivered, "event"),
+            counted(history.lanes.len(), "pod"),
             exactly(ended.since(section.began)),
         ];
         for (gravity, what) in [
@@ -113,10 +113,7 @@ impl Report {
     /// If `out` cannot be written.
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         let total = self.sections.len();
-        let mut sentence = match total {
-            1 => "1 replay".to_owned(),
-            _ => format!("{total} replays"),
-        };
+        let mut sentence = counted(total, "replay");
         // A String never fails.
         let _ = match self.bad {
             0 => write!(sentence, ", as expected"),
@@ -146,6 +143,11 @@ impl Report {
         }
         out.write_all(rest.as_bytes())
     }
+}
+
+fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 fn write_failures(html: &mut String, failures: &[(Option<Mono>, String)], scale: Scale) {

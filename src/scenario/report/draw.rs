@@ -23,8 +23,16 @@ const TOO_CLOSE: u64 = 500;
 const ASIDE: u32 = 4;
 const ASIDE_PIXELS: u32 = 8;
 
+/// How many more than the first are told of troubles that are drawn as one.
+const SHOWN_OF_A_GROUP: usize = 5;
+
 /// Relists that begin closer to each other, in thousandths of a per cent, are drawn as one.
 const SAME_TICK: u64 = 60;
+
+/// How wide a letter of a band's label is, in thousandths of a per cent, and how many of them must be seen
+/// for the label to be worth showing.
+const LETTER: u64 = 560;
+const MOST_LETTERS: u64 = 7;
 
 /// The chart of a history. `failures` are moments at which something was not as expected.
 pub(super) fn chart(history: &History, scale: Scale, failures: &[(Mono, String)]) -> String {
@@ -44,13 +52,13 @@ pub(super) fn chart(history: &History, scale: Scale, failures: &[(Mono, String)]
 fn head(html: &mut String, history: &History, scale: Scale) {
     html.push_str(
         "<div class=\"head\"><div class=\"who\"><span>time</span><span>mode</span>\
-         <span>relists, and their period</span><span>troubles</span></div>\
-         <svg class=\"track\" height=\"70\" role=\"img\" aria-label=\"the node\">",
+         <span class=\"two\">audit period, relists</span><span>troubles</span></div>\
+         <svg class=\"track\" height=\"78\" role=\"img\" aria-label=\"the node\">",
     );
     for (at, label) in scale.ticks() {
         let x = scale.x(at);
         let anchor = match scale.place(at) {
-            0 => "start",
+            ..=1_000 => "start",
             98_000.. => "end",
             _ => "middle",
         };
@@ -82,13 +90,10 @@ fn head(html: &mut String, history: &History, scale: Scale) {
             scale.time(period.until)
         );
         let span = (period.from, period.until);
-        label_band(html, scale, span, (37, 15), "period", (&each, &title));
+        label_band(html, scale, span, (37, 14), "period", (&each, &title));
     }
     relists(html, history, scale);
-    let mut aside = Aside::default();
-    for trouble in &history.troubles {
-        draw_trouble(html, trouble, scale, &mut aside, 62);
-    }
+    all_troubles(html, history, scale, 70);
     html.push_str("</svg></div>");
 }
 
@@ -101,10 +106,17 @@ fn label_band(
     class: &str,
     (label, title): (&str, &str),
 ) {
+    let room = scale.place(until).saturating_sub(scale.place(from));
+    let letters = u64::try_from(label.len()).unwrap_or(MOST_LETTERS);
+    let tight = if room < LETTER * (1 + letters.min(MOST_LETTERS)) {
+        " class=\"tight\""
+    } else {
+        ""
+    };
     let _ = write!(
         html,
         "<svg x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{height}\" class=\"band {class}\"><title>{}</title>\
-         <rect width=\"100%\" height=\"100%\"/><text x=\"4\" y=\"{}\">{}</text></svg>",
+         <rect width=\"100%\" height=\"100%\"/><text x=\"4\" y=\"{}\"{tight}>{}</text></svg>",
         scale.x(from),
         scale.width(from, until),
         escape(title),
@@ -133,10 +145,61 @@ fn relists(html: &mut String, history: &History, scale: Scale) {
         );
         let _ = write!(
             html,
-            "<rect x=\"{}\" y=\"44\" width=\"{}\" height=\"8\" class=\"{class}\"><title>{}</title></rect>",
+            "<rect x=\"{}\" y=\"52\" width=\"{}\" height=\"7\" class=\"{class}\"><title>{}</title></rect>",
             scale.x(relist.asked),
             scale.width(relist.asked, relist.ended),
             escape(&title)
+        );
+    }
+}
+
+/// The troubles of all pods; those of one kind that would hide each other are drawn as one, with their
+/// number.
+fn all_troubles(html: &mut String, history: &History, scale: Scale, y: u32) {
+    let mut aside = Aside::default();
+    for gravity in [Gravity::Other, Gravity::Contradiction, Gravity::Miss] {
+        let mut group: Vec<&Trouble> = Vec::new();
+        for trouble in history.troubles.iter().filter(|one| one.gravity == gravity) {
+            let is_far = group.first().is_some_and(|first| {
+                scale.place(trouble.at) >= scale.place(first.at) + 2 * TOO_CLOSE
+            });
+            if is_far {
+                draw_group(html, &group, scale, &mut aside, y);
+                group.clear();
+            }
+            group.push(trouble);
+        }
+        draw_group(html, &group, scale, &mut aside, y);
+        aside = Aside::default();
+    }
+}
+
+fn draw_group(html: &mut String, group: &[&Trouble], scale: Scale, aside: &mut Aside, y: u32) {
+    let [first, rest @ ..] = group else { return };
+    if rest.is_empty() {
+        return draw_trouble(html, first, scale, aside, y);
+    }
+    let mut words = format!("{} in all\n{}", group.len(), first.words);
+    for trouble in rest.iter().take(SHOWN_OF_A_GROUP) {
+        words.push('\n');
+        words.push_str(&trouble.words);
+    }
+    if rest.len() > SHOWN_OF_A_GROUP {
+        words.push_str("\n…");
+    }
+    let whole = Trouble {
+        at: first.at,
+        gravity: first.gravity,
+        words,
+    };
+    draw_trouble(html, &whole, scale, aside, y);
+    if first.gravity != Gravity::Other {
+        let _ = write!(
+            html,
+            "<text x=\"{}\" y=\"{}\" dx=\"9\" class=\"number\">{}</text>",
+            scale.x(first.at),
+            y + 4,
+            group.len()
         );
     }
 }
@@ -198,7 +261,10 @@ fn draw_lane(html: &mut String, lane: &Lane, scale: Scale) {
         let _ = write!(html, "<i class=\"miss\">{misses} missed</i>");
     }
     if contradictions > 0 {
-        let _ = write!(html, "<i class=\"contra\">{contradictions} contradicted</i>");
+        let _ = write!(
+            html,
+            "<i class=\"contra\">{contradictions} contradicted</i>"
+        );
     }
     html.push_str("</div><div class=\"rows\">");
     for key in lane.rows.keys() {

@@ -326,7 +326,11 @@ impl Building<'_> {
         }
         let unanswered: Vec<_> = self.asked.keys().copied().collect();
         for request in unanswered {
-            self.relisted(at, request, Err("there was no answer".to_owned()));
+            self.relisted(
+                at,
+                request,
+                Ok("the run ended before the answer".to_owned()),
+            );
         }
         self.last_asked = None;
         if let Some(band) = self.history.modes.last_mut()

@@ -14,6 +14,10 @@ const DAY: u64 = 86_400_000;
 /// About how many labels fit beside each other.
 const LABELS: u64 = 12;
 
+/// What is left free on either side, so that a mark at the very beginning is seen whole.
+const EDGE: u64 = 1_000;
+const WHOLE: u64 = 100_000 - 2 * EDGE;
+
 /// The narrowest that anything is drawn, in thousandths of a per cent.
 const NARROWEST: u64 = 40;
 
@@ -35,8 +39,8 @@ impl Scale {
     /// Where it lies, in thousandths of a per cent.
     pub(super) fn place(self, at: Mono) -> u64 {
         let into = u128::from(at.0.saturating_sub(self.began.0).min(self.length));
-        // At most 100,000: `into` is at most `length`.
-        u64::try_from(into * 100_000 / u128::from(self.length)).unwrap_or(100_000)
+        // At most WHOLE: `into` is at most `length`.
+        EDGE + u64::try_from(into * u128::from(WHOLE) / u128::from(self.length)).unwrap_or(WHOLE)
     }
 
     /// Where it lies, as SVG has it.
