@@ -66,17 +66,17 @@ impl Report {
             counted(history.lanes.len(), "pod"),
             exactly(ended.since(section.began)),
         ];
-        for (gravity, what) in [
-            (Gravity::Miss, "missed"),
-            (Gravity::Contradiction, "contradicted"),
+        for (gravity, (what, class)) in [
+            (Gravity::Miss, ("missed", "miss")),
+            (Gravity::Contradiction, ("contradicted", "contra")),
         ] {
             match history.count(gravity) {
                 0 => {}
-                count => facts.push(format!("{count} {what}")),
+                count => facts.push(format!("<i class=\"{class}\">{count} {what}</i>")),
             }
         }
         if !section.remark.is_empty() {
-            facts.push(section.remark.to_owned());
+            facts.push(escape(section.remark));
         }
         let mut body = String::new();
         write_failures(&mut body, &section.failures, scale);
@@ -96,14 +96,14 @@ impl Report {
         self.push(title, "error", "could not be played", &body);
     }
 
+    /// `facts` and `body` are HTML already.
     fn push(&mut self, title: &str, verdict: &str, facts: &str, body: &str) {
         self.bad += usize::from(verdict != "passed");
         let open = if verdict == "passed" { "" } else { " open" };
         self.sections.push(format!(
             "<details class=\"run\"{open}><summary><span class=\"verdict {verdict}\">{verdict}</span> \
-             <b>{}</b> <span class=\"facts\">{}</span></summary>{body}</details>\n",
-            escape(title),
-            escape(facts)
+             <b>{}</b> <span class=\"facts\">{facts}</span></summary>{body}</details>\n",
+            escape(title)
         ));
     }
 

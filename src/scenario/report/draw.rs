@@ -255,8 +255,11 @@ fn draw_lane(html: &mut String, lane: &Lane, scale: Scale) {
             ""
         },
         escape(&whole),
-        escape(&lane.name)
+        escape(lane.short_name())
     );
+    if lane.short_name() != lane.name {
+        let _ = write!(html, "<small>{}</small>", escape(&lane.pod.namespace));
+    }
     if misses > 0 {
         let _ = write!(html, "<i class=\"miss\">{misses} missed</i>");
     }

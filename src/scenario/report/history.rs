@@ -125,6 +125,14 @@ impl Period {
 }
 
 impl Lane {
+    /// Without the namespace: of two names of pods it is the end that differs.
+    pub(super) fn short_name(&self) -> &str {
+        let within = self.name.strip_prefix(&*self.pod.namespace);
+        within
+            .and_then(|rest| rest.strip_prefix('/'))
+            .unwrap_or(&self.name)
+    }
+
     pub(super) fn count(&self, gravity: Gravity) -> usize {
         self.rows
             .values()

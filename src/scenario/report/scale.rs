@@ -1,5 +1,6 @@
 //! Where a moment lies on a report's axis, in integers: the same trace gives the same file.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::lifecycle::Mono;
@@ -98,7 +99,7 @@ pub(super) fn roughly(time: Duration) -> String {
     }
     if seconds < 60 {
         return match millis {
-            0 => format!("{seconds}s"),
+            ..100 => format!("{seconds}s"),
             _ => format!("{seconds}.{}s", millis / 100),
         };
     }
@@ -107,7 +108,15 @@ pub(super) fn roughly(time: Duration) -> String {
         (seconds / 60 % 60, "m"),
         (seconds % 60, "s"),
     ];
-    let told = parts.iter().filter(|(number, _)| *number > 0);
-    told.map(|(number, unit)| format!("{number}{unit}"))
-        .collect()
+    let mut told = String::new();
+    for (number, unit) in parts {
+        if number > 0 {
+            // A String never fails.
+            let _ = write!(told, "{number}{unit}");
+        }
+    }
+    if told.is_empty() {
+        told.push_str("0s");
+    }
+    told
 }
