@@ -75,6 +75,17 @@ look '#pod=API-' '2 of 12 pods' api-1 api-2
 look '#pod=%3Cnobody%3E' '0 of 12 pods'
 look '#pod=%' '0 of 12 pods'
 
+# A click on a mark, and on a band, tells what hovering over it tells.
+clicked() {
+    sed "s|</body>|<script>document.querySelector('$1').dispatchEvent(new MouseEvent('click', {bubbles: true}))</script></body>|" \
+        "$work/report.html" >"$work/clicked.html"
+    browse --dump-dom "file://$work/clicked.html" | tr '\n' ' ' | grep -qE "<pre id=\"details\"[^>]*>[^<]*$2" ||
+        { echo "a click on $1 does not tell '$2'" >&2; exit 1; }
+    echo "a click on $1 tells '$2'"
+}
+clicked '.lane .mark' 'Started'
+clicked '.band.polling rect' 'Polling'
+
 if [ -n "${SCREENSHOT:-}" ]; then
     scheme=()
     [ "${COLOURS:-light}" = dark ] && scheme=(--blink-settings=preferredColorScheme=0)
