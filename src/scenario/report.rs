@@ -7,6 +7,7 @@
 mod draw;
 mod escape;
 mod history;
+mod lane;
 mod scale;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,8 @@ use std::io;
 
 use self::draw::chart;
 use self::escape::escape;
-use self::history::{Gravity, History};
+use self::history::History;
+use self::lane::Gravity;
 use self::scale::{Scale, exactly};
 use super::names::Names;
 use super::trace::Trace;

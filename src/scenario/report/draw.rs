@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::escape::escape;
-use super::history::{Gravity, History, Lane, Row, RowKey, Trouble};
+use super::history::History;
+use super::lane::{Gravity, Lane, Row, RowKey, Trouble};
 use super::scale::{Scale, exactly, roughly};
 use crate::engine::Mode;
 use crate::lifecycle::{LifecycleKind, Mono, ReportedState, Source};

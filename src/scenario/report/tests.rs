@@ -1,7 +1,8 @@
 //! What a report shows of a run.
 
 use super::escape::escape;
-use super::history::{Gravity, History, RowKey};
+use super::history::History;
+use super::lane::{Gravity, RowKey};
 use super::scale::{Scale, roughly};
 use super::*;
 use crate::lifecycle::{LifecycleKind, ReportedState, Source};
