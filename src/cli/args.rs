@@ -188,6 +188,10 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) trace: bool,
 
+    /// Write what happened as one HTML page, a lane for each pod
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
     /// What a recording must tell: a trace, or what pleg watch -o json printed
     #[arg(long, value_name = "TRACE")]
     pub(crate) expect_same_as: Option<PathBuf>,

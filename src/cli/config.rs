@@ -114,6 +114,8 @@ pub(crate) struct ReplayConfig {
     pub(crate) format: WatchFormat,
     /// Whether to print the traces.
     pub(crate) trace: bool,
+    /// Where the report goes.
+    pub(crate) report: Option<PathBuf>,
     /// What a recording must tell.
     pub(crate) expect_same_as: Option<PathBuf>,
 }
@@ -164,6 +166,7 @@ impl Config {
                     paths: replay.paths,
                     format: replay.output,
                     trace: replay.trace,
+                    report: replay.report,
                     expect_same_as: replay.expect_same_as,
                 }),
                 #[cfg(feature = "simulate")]

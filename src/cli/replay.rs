@@ -1,6 +1,7 @@
 //! `pleg replay`: scenarios and recordings, played in virtual time; one line each, and what was not
 //! as expected.
 
+mod reported;
 mod told;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 
+use self::reported::ReportFile;
 use super::Variable;
 use super::args::WatchFormat;
 use super::config::ReplayConfig;
@@ -73,9 +75,18 @@ pub(crate) fn run(config: &ReplayConfig, variable: Variable<'_>) -> anyhow::Resu
     let colour = Colour::suiting(&io::stdout(), variable);
     let mut bad = 0_usize;
     let total = files.len();
-    let play_one = |path: &Path| outcome(path, config.trace, expected.as_ref());
+    let mut report = config
+        .report
+        .as_deref()
+        .map(ReportFile::create)
+        .transpose()?;
+    let keep_trace = config.trace || report.is_some();
+    let play_one = |path: &Path| outcome(path, keep_trace, expected.as_ref());
     play_all(&files, &play_one, |outcome| {
         bad += usize::from(!outcome.is_good());
+        if let Some(report) = &mut report {
+            report.add(&outcome);
+        }
         let told = match config.format {
             WatchFormat::Table => told::in_words(&outcome, colour, config.trace),
             WatchFormat::Json => told::in_json(&outcome, config.trace)?,
@@ -86,6 +97,9 @@ pub(crate) fn run(config: &ReplayConfig, variable: Variable<'_>) -> anyhow::Resu
             written => written.context("cannot write to standard output"),
         }
     })?;
+    if let Some(report) = report {
+        report.finish()?;
+    }
     if bad > 0 {
         bail!("{bad} of {total} replays failed");
     }

@@ -19,6 +19,7 @@ mod listing;
 mod names;
 mod player;
 pub mod recording;
+mod report;
 #[cfg(test)]
 mod schema;
 mod shown;
@@ -33,6 +34,7 @@ pub use expect::*;
 pub use file::{LoadError, Problem, Scenario, Settings, Step, VERSION, scenario_files};
 pub use names::Names;
 pub use player::{Failure, Played, play};
+pub use report::{Report, Section};
 pub use stage::{Stage, simulated};
 pub use trace::{ListingChange, Trace, TraceEntry, TracedInput};
 pub use values::{At, ClockStep, ContainerName, Count, PodName, SandboxName, SubjectName, Time};

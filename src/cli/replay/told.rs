@@ -59,7 +59,7 @@ pub(super) fn in_words(outcome: &Outcome, colour: Colour, trace: bool) -> String
             for difference in differences {
                 let _ = writeln!(words, "  {}", text::message(&difference.to_string()));
             }
-            if let Some(trace) = &played.trace {
+            if let Some(trace) = played.trace.as_ref().filter(|_| trace) {
                 words.push_str(&text::message(&trace.text(&Names::default())));
             }
         }
@@ -160,7 +160,7 @@ pub(super) fn in_json(outcome: &Outcome, trace: bool) -> anyhow::Result<String> 
             result["isCutOff"] = json!(replayed.is_cut_off);
             let differences: Vec<_> = differences.iter().map(ToString::to_string).collect();
             result["differences"] = json!(differences);
-            if let Some(trace) = &played.trace {
+            if let Some(trace) = played.trace.as_ref().filter(|_| trace) {
                 result["trace"] = serde_json::to_value(trace)?;
             }
         }
