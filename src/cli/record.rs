@@ -62,12 +62,12 @@ pub(crate) async fn run(
     };
     // Bounded: a driver that does not end must not keep the command.
     let stopped = tokio::time::timeout(GOODBYE, following.stop()).await;
-    let recorded = recorder
+    let outcome = recorder
         .finish()
         .with_context(|| format!("cannot write {shown}; what it has so far can be replayed"))?;
     say(&format!(
         "pleg: recorded {} entries into {shown}",
-        recorded.entries
+        outcome.entries
     ));
     if broke_off {
         stopped.context("following the runtime broke off")??;

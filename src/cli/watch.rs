@@ -90,12 +90,11 @@ async fn dump_when_asked(
         let given = path.map(Path::to_path_buf);
         // On the recorder's thread: a slow disk must not hold up the events.
         flight.errand(|flight| {
-            let (path, written) = match given {
-                Some(path) => (path.clone(), flight.dump(&path)),
-                None => {
-                    let path = unnamed_dump();
-                    (path.clone(), flight.dump_anew(&path))
-                }
+            let (path, written) = if let Some(path) = given {
+                (path.clone(), flight.dump(&path))
+            } else {
+                let path = unnamed_dump();
+                (path.clone(), flight.dump_anew(&path))
             };
             say_dumped(&path, &written);
         });

@@ -91,7 +91,7 @@ impl Run {
             }
             match self.engine.poll_timeout() {
                 Some(timeout) if timeout <= self.now.mono => {
-                    self.engine.handle(self.now, Input::Wake)
+                    self.engine.handle(self.now, Input::Wake);
                 }
                 _ => return Ok(()),
             }

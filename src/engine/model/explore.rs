@@ -193,7 +193,7 @@ impl Search<'_> {
                     let effort = after.rest().map_err(failed)?;
                     found.rested += 1;
                     found.full_relists = found.full_relists.max(effort.full_relists);
-                    if fingerprint % WATCHED_FOR_QUIET == 0 {
+                    if fingerprint.is_multiple_of(WATCHED_FOR_QUIET) {
                         after.idle().map_err(failed)?;
                     }
                 }
@@ -237,6 +237,10 @@ impl Search<'_> {
         steps
     }
 
+    #[allow(
+        clippy::unnecessary_box_returns,
+        reason = "it goes into an error, which stays small"
+    )]
     fn counterexample(
         &self,
         node: u32,

@@ -11,7 +11,16 @@
 //! Bounds: `PLEG_MODEL_STATES` (states for each start), `PLEG_MODEL_SECS` (an end by the clock,
 //! for long runs by hand), `PLEG_MODEL_WALKS`, `PLEG_MODEL_SEED`. Without them an optimised build
 //! takes about a minute, a debug build a few seconds:
-//! `cargo test --release --lib engine::model -- --nocapture`.
+//! `cargo test --profile model --lib engine::model -- --nocapture`.
+
+#![allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "a world is passed by reference whatever its size; it grows with the model"
+)]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "half of a fingerprint, and counts far below 2^32"
+)]
 
 mod drive;
 mod explore;

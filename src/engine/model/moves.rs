@@ -19,7 +19,8 @@ impl Run {
                 if told != Told::Truly && !eventless {
                     self.pay_a_fault();
                 }
-                self.change(subject, to, told)
+                self.change(subject, to, told);
+                Ok(())
             }
             Step::TellLate { subject, kind } => {
                 self.pay_a_fault();
@@ -115,12 +116,7 @@ impl Run {
         self.budget.faults = self.budget.faults.saturating_sub(1);
     }
 
-    pub(crate) fn change(
-        &mut self,
-        subject: Subject,
-        to: Stage,
-        told: Told,
-    ) -> Result<(), Violation> {
+    pub(crate) fn change(&mut self, subject: Subject, to: Stage, told: Told) {
         let before = self.truth;
         let mark = self.engine.mark(self.now);
         self.truth = before.with(subject, to);
@@ -129,10 +125,10 @@ impl Run {
             call.worlds.push(self.truth);
         }
         let Some(kind) = news_of(before.stage(subject), to) else {
-            return Ok(());
+            return;
         };
         let snapshot = match told {
-            Told::Silently => return Ok(()),
+            Told::Silently => return,
             Told::Truly => Snapshot::Of(self.truth),
             Told::WithoutSnapshot => Snapshot::Missing,
             Told::WithOldSnapshot => Snapshot::Of(before),
@@ -146,7 +142,6 @@ impl Run {
             self.send(subject, EventKind::Created, snapshot, false);
         }
         self.send(subject, kind, snapshot, false);
-        Ok(())
     }
 
     pub(crate) fn tell_false_deleted(&mut self, subject: Subject, lie: Lie) {

@@ -156,11 +156,10 @@ impl Run {
 /// The message that a runtime sends of a change, if it sends one.
 pub(super) fn news_of(before: Stage, after: Stage) -> Option<EventKind> {
     match (before, after) {
-        (Stage::Addressless, Stage::Running) | (_, Stage::StartFailed) => None,
+        (Stage::Addressless, Stage::Running) | (_, Stage::StartFailed | Stage::Absent) => None,
         (_, Stage::Created) => Some(EventKind::Created),
         (_, Stage::Running | Stage::Addressless) => Some(EventKind::Started),
         (_, Stage::Exited) => Some(EventKind::Stopped),
         (_, Stage::Removed) => Some(EventKind::Deleted),
-        (_, Stage::Absent) => None,
     }
 }

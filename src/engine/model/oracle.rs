@@ -330,12 +330,12 @@ impl Oracle {
         }
         self.between(reading.status.as_deref(), &reader.then, now, "a reader")?;
         if reader.freshness == Freshness::Details {
-            self.details_told(reading.status.as_deref())?;
+            Self::details_told(reading.status.as_deref())?;
         }
         Ok(())
     }
 
-    fn details_told(&self, status: Option<&PodStatus>) -> Result<(), Violation> {
+    fn details_told(status: Option<&PodStatus>) -> Result<(), Violation> {
         let untold = status
             .into_iter()
             .flat_map(|status| &status.containers)

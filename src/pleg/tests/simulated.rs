@@ -498,7 +498,7 @@ async fn a_hundred_readers_of_one_pod_share_one_read_and_those_that_give_up_cost
             .get_newer_than(uid.clone(), mark, Freshness::Phases)
     };
     let readings = futures::future::join_all((0..100).map(|_| read())).await;
-    assert!(readings.iter().all(|reading| reading.is_ok()));
+    assert!(readings.iter().all(std::result::Result::is_ok));
     let asked = node.runtime.rpc_counts().since(&before);
     assert_eq!(
         (asked.of(Rpc::ListPodSandbox), asked.of(Rpc::ListContainers)),

@@ -84,7 +84,7 @@ pub enum Problem {
     },
 }
 
-/// What serde_json says without the position, which the error has already.
+/// What `serde_json` says without the position, which the error has already.
 pub(super) fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

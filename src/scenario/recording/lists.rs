@@ -113,13 +113,13 @@ impl LastList {
 
     /// Puts a list into the shortest form.
     pub(super) fn shorten(&mut self, list: &NodeList) -> ListContent {
-        let list = sorted(list.clone());
+        let present = sorted(list.clone());
         let content = match &self.last {
-            Some((number, last)) if *last == list => return ListContent::Same(*number),
-            Some((since, last)) if is_plain(&list) && is_plain(last) => {
-                let sandboxes = changes(&last.sandboxes.items, &list.sandboxes.items);
-                let containers = changes(&last.containers.items, &list.containers.items);
-                let all = list.sandboxes.items.len() + list.containers.items.len();
+            Some((number, known)) if *known == present => return ListContent::Same(*number),
+            Some((since, known)) if is_plain(&present) && is_plain(known) => {
+                let sandboxes = changes(&known.sandboxes.items, &present.sandboxes.items);
+                let containers = changes(&known.containers.items, &present.containers.items);
+                let all = present.sandboxes.items.len() + present.containers.items.len();
                 (sandboxes.count() + containers.count() < all.div_ceil(2)).then(|| {
                     ListContent::Changed {
                         number: self.numbered + 1,
@@ -132,10 +132,10 @@ impl LastList {
             _ => None,
         };
         self.numbered += 1;
-        self.last = Some((self.numbered, list.clone()));
+        self.last = Some((self.numbered, present.clone()));
         content.unwrap_or(ListContent::Full {
             number: self.numbered,
-            list,
+            list: present,
         })
     }
 

@@ -231,8 +231,16 @@ fn state() -> impl Strategy<Value = ReportedState> {
 fn node_list() -> impl Strategy<Value = NodeList> {
     let items = || proptest::collection::btree_map(0_u8..20, state(), 0..20);
     (items(), items()).prop_map(|(sandboxes, containers)| NodeList {
-        sandboxes: Vec::from_iter(sandboxes.into_iter().map(|(id, s)| sandbox(id, s))).into(),
-        containers: Vec::from_iter(containers.into_iter().map(|(id, s)| container(id, s))).into(),
+        sandboxes: sandboxes
+            .into_iter()
+            .map(|(id, s)| sandbox(id, s))
+            .collect::<Vec<_>>()
+            .into(),
+        containers: containers
+            .into_iter()
+            .map(|(id, s)| container(id, s))
+            .collect::<Vec<_>>()
+            .into(),
     })
 }
 
