@@ -115,7 +115,6 @@ impl Engine {
             self.call_failed(&call, failure);
         } else {
             self.supervisor.call_succeeded(at.at);
-            self.runtime_answers(at);
         }
         match (call.call, call.uid, answer) {
             (Call::Version, _, Answer::Version(result)) => self.version_answered(result, at),
@@ -154,12 +153,20 @@ impl Engine {
     }
 
     fn version_answered(&mut self, result: Result<super::RuntimeVersion, Failure>, at: SeqPoint) {
-        self.heartbeat_due = at.at.after(self.settings.heartbeat_period);
         let Ok(version) = result else {
-            self.supervisor.unresponsive = true;
-            self.trust.begin_hole(at, &self.settings);
+            // Asked again soon: only a heartbeat ends what a heartbeat began.
+            self.heartbeat_due = at.at.after(self.settings.fast_period);
+            if !std::mem::replace(&mut self.supervisor.unresponsive, true) {
+                self.trust.begin_hole(at, &self.settings);
+            }
             return;
         };
+        self.heartbeat_due = at.at.after(self.settings.heartbeat_period);
+        if std::mem::take(&mut self.supervisor.unresponsive) {
+            // What happened while it was frozen may be told by lists first, and is not held against the
+            // stream.
+            self.trust.begin_hole(at, &self.settings);
+        }
         if self.runtime.as_ref().is_some_and(|known| *known != version) {
             self.trust.forget_gaps();
             self.supervisor.try_now(at.at);
@@ -168,14 +175,6 @@ impl Engine {
             });
         }
         self.runtime = Some(version);
-    }
-
-    /// Some call succeeded: the runtime is not frozen. What happened while it was may be told by lists
-    /// first, and is not held against the stream.
-    fn runtime_answers(&mut self, at: SeqPoint) {
-        if std::mem::take(&mut self.supervisor.unresponsive) {
-            self.trust.begin_hole(at, &self.settings);
-        }
     }
 
     pub(super) fn heartbeat_if_due(&mut self) {

@@ -138,7 +138,7 @@ impl Knowledge {
         self.stepped_back
     }
 
-    /// Whether an event told of the subject and no read has shown it yet.
+    /// Whether an event told of the subject first.
     #[must_use]
     pub fn first_by_event(&self) -> bool {
         self.first_by_event

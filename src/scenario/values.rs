@@ -57,9 +57,13 @@ impl TryFrom<String> for Time {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        parse_time(&text).map(Self).ok_or_else(|| {
+        let time = parse_time(&text).ok_or_else(|| {
             format!("{text:?} is no time: expected one like 400ms, 1.5s, 5m or 1h30m")
-        })
+        })?;
+        if time > LONGEST {
+            return Err(format!("{text:?} is too long: a story may last 744h"));
+        }
+        Ok(Self(time))
     }
 }
 
@@ -90,6 +94,9 @@ impl fmt::Display for Time {
         }
     }
 }
+
+/// The longest time in a scenario: a month. The player would be at a longer one for hours.
+const LONGEST: Duration = Duration::from_secs(744 * 3_600);
 
 fn parse_time(text: &str) -> Option<Duration> {
     if text == "0" {
@@ -384,6 +391,13 @@ mod tests {
         ] {
             assert_eq!(parse_time(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_story_lasts_a_month_at_most() {
+        assert!(Time::try_from("744h".to_owned()).is_ok());
+        let refused = Time::try_from("999999999h".to_owned());
+        assert!(refused.is_err_and(|why| why.contains("744h")));
     }
 
     #[test]

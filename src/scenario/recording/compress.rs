@@ -82,8 +82,8 @@ impl<R: Read> Read for UntilEnd<R> {
     }
 }
 
-/// Decompresses what it reads: frame after frame, as far as they go. A file that was cut off ends
-/// where it was cut; a damaged one is an error of the kind [`io::ErrorKind::InvalidData`].
+/// Decompresses what it reads: frame after frame, as far as they go. A file that was cut off gives
+/// [`io::ErrorKind::UnexpectedEof`] where it was cut, a damaged one [`io::ErrorKind::InvalidData`].
 pub(super) struct Decompressor<R> {
     input: UntilEnd<R>,
     decoder: FrameDecoder,
@@ -135,7 +135,7 @@ impl<R: BufRead> Read for Decompressor<R> {
         match self.advance() {
             Ok(true) => self.decoder.read(buffer),
             Ok(false) => Ok(0),
-            Err(_) if self.input.ended => Ok(0),
+            Err(_) if self.input.ended => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(error) => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 error.to_string(),

@@ -131,7 +131,7 @@ impl<R: BufRead> Reader<R> {
         self.line
     }
 
-    /// Whether the file ended within a line, which was left out. Known once
+    /// Whether the file ended within a line or a compressed frame, which was left out. Known once
     /// [`next_entry`](Self::next_entry) has returned `None`.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
@@ -211,6 +211,13 @@ impl<R: BufRead> Reader<R> {
             .take(limit)
             .read_until(b'\n', &mut self.text);
         if let Err(error) = read {
+            if error.kind() == io::ErrorKind::UnexpectedEof {
+                // A compressed file that was cut off, maybe between two lines.
+                self.is_cut_off = true;
+                self.text.clear();
+                self.line -= 1;
+                return Ok(End::Nothing);
+            }
             let problem = match error.kind() {
                 io::ErrorKind::InvalidData => Problem::Damaged(error.to_string()),
                 _ => Problem::Io(error),

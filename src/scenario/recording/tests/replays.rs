@@ -217,6 +217,7 @@ async fn a_recording_compresses_and_is_the_same_again() {
         std::fs::write(&path, &small[..cut]).unwrap();
         let replayed = play(&mut open(&path).unwrap(), None, &mut |_| {}).unwrap();
         assert_eq!(replayed.fidelity, Fidelity::Exact);
+        assert!(replayed.is_cut_off, "cut at {cut}");
         assert!(replayed.delivered <= run.live.len() as u64);
     }
 }
