@@ -72,3 +72,8 @@ pub mod scenario;
 pub mod simulate;
 
 pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped};
+
+/// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,6 +3,10 @@
 //! A list speaks of every subject that its filter would have matched and that was first heard of before
 //! the list was sent; of nothing else. Lists lack exit codes, addresses and times, so what they change is
 //! inspected before it is told.
+//!
+//! Where building went past the plan: news of an unknown id was to be stale only if its read was sent before
+//! the newest full relist. The model check showed the same need the other way round: a full relist that was
+//! sent before a read that has vouched for the pod since may bring back what that read saw gone.
 
 use std::collections::BTreeSet;
 
