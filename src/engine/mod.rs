@@ -55,6 +55,7 @@ mod subject;
 mod supervisor;
 #[cfg(test)]
 mod tests;
+mod timer;
 mod trust;
 mod unsettled;
 mod verdicts;
@@ -70,6 +71,7 @@ pub use input::{
 };
 pub use mode::{Mode, ModeChange, PollingReason};
 pub use settings::Settings;
+pub use timer::Timer;
 
 use calls::{CallBudget, InFlight, RelistSchedule};
 use counters::bump;
@@ -218,22 +220,31 @@ impl Engine {
     /// When [`Input::Wake`] is wanted; `None` before the start and after the end.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Mono> {
+        self.next_timer().map(|(at, _)| at)
+    }
+
+    /// The timer that [`Engine::poll_timeout`] stands for: when it is due, and what for.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<(Mono, Timer)> {
         if self.phase != EnginePhase::Running {
             return None;
         }
         let heartbeat = (!self.is_out(Call::Version)).then_some(self.heartbeat_due);
         let relist = (!self.is_out(Call::FullRelist)).then(|| self.next_relist());
         [
-            heartbeat,
-            relist,
-            self.next_room(),
-            self.supervisor.next_timeout(),
-            self.trust.next_close(),
-            self.expectations.first().map(|(at, _)| *at),
-            self.records.wakes.first().map(|(at, _)| *at),
+            (heartbeat, Timer::Heartbeat),
+            (relist, Timer::Relist),
+            (self.next_room(), Timer::HangingCall),
+            (self.supervisor.next_timeout(), Timer::Stream),
+            (self.trust.next_close(), Timer::AuditGrace),
+            (
+                self.expectations.first().map(|(at, _)| *at),
+                Timer::MissGrace,
+            ),
+            (self.records.wakes.first().map(|(at, _)| *at), Timer::Pod),
         ]
         .into_iter()
-        .flatten()
+        .filter_map(|(at, timer)| at.map(|at| (at, timer)))
         .min()
     }
 

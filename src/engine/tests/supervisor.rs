@@ -261,3 +261,20 @@ fn after_shutdown_nothing_is_asked_or_told() {
     assert_eq!(node.take_told(), NOTHING);
     assert_eq!(node.engine.poll_timeout(), None);
 }
+
+/// The timers have names, so that whoever drives the engine can say what it waits for.
+#[test]
+fn each_wake_says_what_it_is_for() {
+    let mut engine = super::super::Engine::new(super::super::Settings::default());
+    assert_eq!(engine.next_timer(), None);
+    let now = crate::lifecycle::Now::default();
+    engine.handle(now, super::super::Input::Start);
+    while engine.poll_output().is_some() {}
+    // Heartbeat and relist are out; the stream counts as one after a second.
+    let due = crate::lifecycle::Mono(1_000_000_000);
+    assert_eq!(
+        engine.next_timer(),
+        Some((due, super::super::Timer::Stream))
+    );
+    assert_eq!(engine.poll_timeout(), Some(due));
+}
