@@ -8,6 +8,7 @@ pub(super) mod args;
 
 use std::future::Future;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,7 +16,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::attach::is_socket;
 use super::say;
+use crate::clock::Clock;
 use crate::cri::Endpoint;
+use crate::scenario::{Scenario, Stage, enact};
 use crate::simulate::{SimulatedRuntime, UnixServer};
 use account::Account;
 use args::SimulateArgs;
@@ -25,15 +28,26 @@ pub(crate) async fn run(
     config: &SimulateArgs,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let runtime = build(config);
+    let play = match &config.scenario {
+        Some(file) => Some(Play::open(file).await?),
+        None => None,
+    };
+    let runtime = match &play {
+        Some(play) => play.stage.runtime().clone(),
+        None => build(config),
+    };
     // Before the socket is there, so that whoever waits for that may send the signal at once.
     let bursts = asked_for_bursts().context("cannot listen for signals")?;
     let server = serve(&runtime, &config.listen)?;
     let (pods, containers) =
         runtime.world(|world| (world.sandboxes().count(), world.containers().count()));
+    let what = match &play {
+        Some(play) => play.scenario.name.clone(),
+        None => config.character.to_string(),
+    };
     say(&format!(
-        "pleg: {} on {}: {pods} pods, {containers} containers",
-        config.character, config.listen
+        "pleg: {what} on {}: {pods} pods, {containers} containers",
+        config.listen
     ));
     let account = Account::open(&runtime);
     let lasting = async {
@@ -46,12 +60,49 @@ pub(crate) async fn run(
         biased;
         () = stop => {}
         () = lasting => {}
-        () = drive(&runtime, config, bursts) => {}
+        () = async {
+            match play {
+                Some(play) => play.go_on(config.speed).await,
+                None => drive(&runtime, config, bursts).await,
+            }
+        } => {}
     }
     drop(server);
     account
         .close(config.output)
         .context("cannot write to standard output")
+}
+
+/// A scenario whose runtime is served.
+struct Play {
+    scenario: Scenario,
+    stage: Stage,
+    file: PathBuf,
+}
+
+impl Play {
+    async fn open(file: &Path) -> anyhow::Result<Self> {
+        let scenario = Scenario::load(file)?;
+        let mut stage = Stage::new(&scenario.runtime, &Clock::system());
+        stage.set(&scenario, &mut cannot(file)).await;
+        Ok(Self {
+            scenario,
+            stage,
+            file: file.to_owned(),
+        })
+    }
+
+    /// Lets it happen, and serves on when it is over.
+    async fn go_on(self, speed: f64) {
+        enact(&self.scenario, self.stage, speed, &mut cannot(&self.file)).await;
+        say("pleg: the scenario is over; serving on as things are");
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Says what of a scenario could not be done.
+fn cannot(file: &Path) -> impl FnMut(u64, u64, &str) + '_ {
+    move |line, column, why| say(&format!("pleg: {}:{line}:{column}: {why}", file.display()))
 }
 
 fn build(config: &SimulateArgs) -> SimulatedRuntime {

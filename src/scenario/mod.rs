@@ -6,13 +6,16 @@
 //! [`Trace`] of all that went into the engine and came out of it. The same scenario gives the same
 //! trace, to the byte.
 //!
-//! Nothing here knows how a failure is printed, and nothing reads a clock but tokio's paused one.
+//! [`enact`] lets a scenario's runtime alone happen, for clients of other people's.
+//!
+//! Nothing here knows how a failure is printed, and nothing reads a clock but tokio's.
 
 mod action;
 mod check;
 mod consumers;
 mod counted;
 mod delivered;
+mod enacting;
 mod expect;
 mod file;
 mod listing;
@@ -30,6 +33,7 @@ mod trace;
 mod values;
 
 pub use action::*;
+pub use enacting::enact;
 pub use expect::*;
 pub use file::{LoadError, Problem, Scenario, Settings, Step, VERSION, scenario_files};
 pub use names::Names;

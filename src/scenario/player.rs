@@ -8,16 +8,16 @@ use std::io;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use tokio::time::Instant;
 
-use super::action::{Action, Churn};
+use super::action::Action;
 use super::check::Checker;
 use super::consumers::Consumers;
+use super::enacting::Enacting;
 use super::file::Scenario;
 use super::names::Names;
 use super::stage::Stage;
 use super::trace::{Trace, TraceRecorder};
-use super::values::{At, PodName, Time};
+use super::values::{At, Time};
 use crate::clock::Clock;
 use crate::lifecycle::{Mono, UnixNanos};
 
@@ -96,21 +96,11 @@ pub fn play(scenario: &Scenario) -> io::Result<Played> {
 
 struct Player {
     clock: Clock,
-    origin: Instant,
-    stage: Stage,
+    node: Enacting,
     consumers: Consumers,
     recorder: TraceRecorder,
     checker: Checker,
     failures: Vec<Failure>,
-    churn: Option<Churning>,
-}
-
-struct Churning {
-    plan: Churn,
-    pods: Vec<PodName>,
-    turn: u64,
-    next: Duration,
-    place: (u64, u64),
 }
 
 impl Player {
@@ -122,14 +112,12 @@ impl Player {
             Consumers::new(scenario.settings, &clock, stage.runtime(), recorder.clone());
         Self {
             // The clock's own origin: nothing has passed since.
-            origin: clock.instant(Mono(0)),
+            node: Enacting::new(stage, clock.instant(Mono(0)), 1.0),
             clock,
-            stage,
             consumers,
             recorder,
             checker: Checker::default(),
             failures: Vec::new(),
-            churn: None,
         }
     }
 
@@ -157,7 +145,7 @@ impl Player {
                 self.advance_to(at + SETTLING).await;
                 let found = self
                     .checker
-                    .check(expect, at, &self.stage, &mut self.consumers)
+                    .check(expect, at, &self.node.stage, &mut self.consumers)
                     .await;
                 self.failures.extend(found);
             }
@@ -174,32 +162,23 @@ impl Player {
 
     /// What there is before anything else.
     async fn set_the_stage(&mut self, scenario: &Scenario) {
-        if !scenario.runtime.backlog {
-            self.stage.runtime.set_muted(true);
-        }
-        for action in &scenario.initial {
-            self.act(Duration::ZERO, action).await;
-        }
-        if !scenario.runtime.backlog {
-            self.stage.runtime.set_muted(false);
+        let mut failed = Vec::new();
+        self.node
+            .stage
+            .set(scenario, &mut |line, column, why| {
+                failed.push(((line, column), why.to_owned()));
+            })
+            .await;
+        for (place, why) in failed {
+            self.cannot(Duration::ZERO, place, "this action", why);
         }
     }
 
     async fn act(&mut self, at: Duration, action: &At<Action>) {
         let place = (action.line, action.column);
-        if let Action::Churn(churn) = &action.value {
-            self.churn = Some(Churning {
-                pods: self.stage.names().pods_named(&churn.pods.0),
-                plan: churn.clone(),
-                turn: 0,
-                next: at + churn.every.0,
-                place,
-            });
-            return;
-        }
-        let done = match self.stage.perform(&action.value).await {
+        let done = match self.node.act(at, action).await {
             Ok(false) => {
-                let names = self.stage.names();
+                let names = self.node.stage.names();
                 self.consumers.perform(&action.value, names).await
             }
             done => done,
@@ -214,31 +193,9 @@ impl Player {
 
     /// Lets the time pass, and the churn go on.
     async fn advance_to(&mut self, at: Duration) {
-        while let Some(churning) = &mut self.churn
-            && churning.next <= at
-        {
-            let (next, turn, place) = (churning.next, churning.turn, churning.place);
-            let pods = churning.pods.len().max(1) as u64;
-            let pod = churning
-                .pods
-                .get(usize::try_from(turn % pods).unwrap_or(0))
-                .cloned();
-            churning.turn += 1;
-            churning.next += churning.plan.every.0;
-            if churning.turn >= churning.plan.times {
-                self.churn = None;
-            }
-            tokio::time::sleep_until(self.origin + next).await;
-            let done = match pod {
-                Some(pod) => self.stage.replace_container(&pod, turn / pods),
-                None => Err("there are no such pods".into()),
-            };
-            if let Err(why) = done {
-                self.churn = None;
-                self.cannot(next, place, "the churn", why);
-            }
+        if let Some(undone) = self.node.advance_to(at).await {
+            self.cannot(undone.at, undone.place, "the churn", undone.why);
         }
-        tokio::time::sleep_until(self.origin + at).await;
     }
 
     /// What holds always.
@@ -248,14 +205,14 @@ impl Player {
                 line: 0,
                 column: 0,
                 at: Duration::from_nanos(breach.at.0),
-                what: format!("a law, at {}", self.stage.names().event(&breach.event)),
+                what: format!("a law, at {}", self.node.stage.names().event(&breach.event)),
                 expected: breach.law.to_owned(),
                 got: breach.got,
                 diff: None,
             });
         }
-        let streams = self.stage.runtime.open_streams();
-        let ours = streams.saturating_sub(self.stage.competing_streams());
+        let streams = self.node.stage.runtime.open_streams();
+        let ours = streams.saturating_sub(self.node.stage.competing_streams());
         if ours > 1 {
             self.failures.push(Failure {
                 line: 0,
@@ -283,7 +240,7 @@ impl Player {
 
     async fn finish(mut self) -> Played {
         let lasted = self.clock.now().mono.since(Mono(0));
-        let unlooked = Checker::leftovers(lasted, self.stage.names(), &mut self.consumers);
+        let unlooked = Checker::leftovers(lasted, self.node.stage.names(), &mut self.consumers);
         self.failures.extend(unlooked);
         if self.consumers.pleg().is_ok()
             && let Err(why) = self.consumers.stop().await
@@ -295,7 +252,7 @@ impl Player {
             delivered: self.consumers.all_heard().len(),
             failures: self.failures,
             trace: self.recorder.finish(),
-            names: self.stage.names().clone(),
+            names: self.node.stage.names().clone(),
             lasted,
             checks: self.checker.checks(),
         }

@@ -76,3 +76,35 @@ fn a_socket_that_cannot_be_is_a_failure_with_advice() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("its folder does not exist"), "{said}");
 }
+
+#[tokio::test]
+async fn a_scenario_happens_to_whoever_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, story) = (
+        folder.path().join("cri.sock"),
+        folder.path().join("story.yaml"),
+    );
+    let steps = "version: 1\nname: a death\nstory: A container is killed.\n\
+        initial: [run: {pod: web, containers: [app]}]\n\
+        steps:\n  - at: 300ms\n    do: [exit: {container: web/app, code: 137}]\n";
+    std::fs::write(&story, steps).unwrap();
+    let child = simulate(
+        &socket,
+        &format!("--scenario {} --for 20s", story.display()),
+    );
+    let client = client(&socket).await;
+    assert_eq!(client.containers(None).await.unwrap().len(), 1);
+    let mut events = client.open_events().await.unwrap();
+    let event = events.message().await.unwrap().unwrap();
+    let stopped = cri::ContainerEventType::ContainerStoppedEvent;
+    assert_eq!(event.container_event_type(), stopped);
+    let status = event.containers_statuses.first().unwrap();
+    assert_eq!(status.exit_code, 137);
+
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("a death on unix://"), "{said}");
+}

@@ -1,5 +1,6 @@
 //! What can be typed after `pleg simulate`. The doc comments are the help texts.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -51,6 +52,12 @@ pub(crate) struct SimulateArgs {
     /// How fast things happen: 2 is twice as fast
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
     pub(crate) speed: f64,
+
+    /// Let what happens to the runtime in this scenario happen here; see `pleg replay`
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "character", "pods", "containers", "churn", "burst", "streaming_lists", "seed",
+    ])]
+    pub(crate) scenario: Option<PathBuf>,
 
     /// End after this time (30s, 5m, 1h30m)
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
