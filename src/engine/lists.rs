@@ -149,7 +149,8 @@ impl Engine {
         };
         pod.observed_phases = pod.observed_phases.max(Some(begun));
         if details && has_live {
-            pod.listed = Some(super::pod::ListedAt(begun));
+            // A newer list may wait for its statuses already; they complete both.
+            pod.listed = pod.listed.max(Some(super::pod::ListedAt(begun)));
         }
         // Its observation is published with the pod: after the status, before the readers' answers.
     }

@@ -41,7 +41,7 @@ pub(super) struct DueRead {
 }
 
 /// Lists that vouched for the pod's phases, waiting for the statuses that complete them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ListedAt(pub(super) SeqPoint);
 
 /// A place in the queue for requests: running pods before dead ones, then first come first served.

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::pod::Watch;
+use super::settings::SETTLE;
 use super::subject::Subject;
 use super::{Call, Engine};
 use crate::lifecycle::{EventKind, Phase, PodUid, ReportedState, SeqPoint, SubjectKind};
@@ -132,6 +133,10 @@ impl Engine {
         if is_due && !is_wanted && !is_on_its_way {
             pod.want_read(at, at.at, true);
             self.waiting.insert(uid.clone());
+            if let Some(failure) = &mut pod.failure {
+                // Lists that cannot vouch yet bring no inspection: not back to back.
+                failure.retry_at = at.at.after(SETTLE);
+            }
         }
     }
 

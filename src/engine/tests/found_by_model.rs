@@ -269,3 +269,41 @@ fn the_error_of_a_failed_inspection_goes_with_the_whole_pod() {
         ],
     );
 }
+
+/// An older list's answer came after a newer one's, and the statuses that followed were booked to it.
+#[test]
+fn a_reinspection_is_answered_though_an_older_read_ends_last() {
+    comes_right(
+        trusted(),
+        &[
+            READ_DETAILS,
+            Step::RequestReinspect,
+            Step::Break { backlog: true },
+            answer(1, 0, 0),
+        ],
+    );
+}
+
+/// A false DELETED keeps the lists from vouching, and the retry of the failed inspection read the pod
+/// back to back.
+#[test]
+fn a_failed_inspection_is_retried_at_a_pace_while_lists_cannot_vouch() {
+    comes_right(
+        holds(Run::cold(
+            ONE_CONTAINER,
+            HABITS,
+            BUDGET,
+            Truth::NOTHING.with(SANDBOX, Stage::Running),
+        )),
+        &[
+            answer(0, 0, 0),
+            Step::Fail { call: 0 },
+            silently(CONTAINER, Stage::Created),
+            Step::TellFalseDeleted {
+                subject: SANDBOX,
+                lie: Lie::Whole,
+            },
+            ARRIVES,
+        ],
+    );
+}
