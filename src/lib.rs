@@ -50,6 +50,7 @@
 //! - [`lifecycle`] has the values: events, statuses, phases, and the rules by which claims merge.
 //! - [`engine`] has the decisions, as one state machine without I/O, clocks or tokio.
 //! - [`cache`] and [`feed`] are what readers hold; [`cri`] speaks to the runtime.
+//! - [`verify`] audits a runtime's event stream against its lists.
 //! - `simulate` is a CRI runtime of our own to test agents against.
 //!
 //! The default features build the `pleg` command too; `default-features = false` is the library.
@@ -70,6 +71,7 @@ mod pleg;
 pub mod scenario;
 #[cfg(feature = "simulate")]
 pub mod simulate;
+pub mod verify;
 
 pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped};
 

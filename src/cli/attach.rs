@@ -76,7 +76,7 @@ pub(crate) async fn attach_with(
 }
 
 /// The first candidate that answers `Version`, and its answer.
-async fn find(
+pub(super) async fn find(
     candidates: &[Candidate],
     limits: CallLimits,
 ) -> Result<(Endpoint, RuntimeVersion), NoRuntime> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
-use super::args::{Args, Begin, CommandArgs, PodsFormat, WatchArgs, WatchFormat};
+use super::args::{Args, Begin, CommandArgs, PodsFormat, VerifyFormat, WatchArgs, WatchFormat};
 use super::discover::{self, Candidate, DiscoverError, Surroundings};
 #[cfg(feature = "simulate")]
 use super::simulate::args::SimulateArgs;
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Pods(PodsConfig),
     /// Record what the runtime says.
     Record(RecordConfig),
+    /// Audit the runtime's event stream.
+    Verify(VerifyConfig),
     /// Play scenarios.
     Replay(ReplayConfig),
     /// Serve a simulated runtime.
@@ -105,6 +107,17 @@ pub(crate) struct PodsConfig {
     pub(crate) namespace: Option<String>,
 }
 
+/// What `verify` audits and prints.
+#[derive(Debug, PartialEq)]
+pub(crate) struct VerifyConfig {
+    /// How to print.
+    pub(crate) format: VerifyFormat,
+    /// How long to audit.
+    pub(crate) lasting: Duration,
+    /// Whether it may take events away from other clients.
+    pub(crate) may_take_events: bool,
+}
+
 /// What `replay` plays and prints.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ReplayConfig {
@@ -129,7 +142,10 @@ impl Config {
     pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
         let global = args.global;
         let needs_runtime = match &args.command {
-            CommandArgs::Watch(_) | CommandArgs::Pods(_) | CommandArgs::Record(_) => true,
+            CommandArgs::Watch(_)
+            | CommandArgs::Pods(_)
+            | CommandArgs::Record(_)
+            | CommandArgs::Verify(_) => true,
             // Scenarios bring their own.
             CommandArgs::Replay(_) => false,
             #[cfg(feature = "simulate")]
@@ -161,6 +177,11 @@ impl Config {
                     out: record.out,
                     lasting: record.lasting,
                     events: !record.no_events,
+                }),
+                CommandArgs::Verify(verify) => Command::Verify(VerifyConfig {
+                    format: verify.output,
+                    lasting: verify.lasting,
+                    may_take_events: verify.take_events,
                 }),
                 CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
                     paths: replay.paths,

@@ -1,7 +1,8 @@
 //! The `pleg` command: what was typed, what it means, and one file for each subcommand.
 //!
 //! Exit codes: 0 for success, which a reader that goes away and a signal that ends a watch are too;
-//! 1 for a failure; 2 for a usage error. Results go to stdout, everything said beside them to stderr.
+//! 1 for a failure; 2 for a usage error. `verify` is an auditor: its 1 is a loss that it found, and
+//! whatever keeps it from judging is 2. Results go to stdout, everything said beside them to stderr.
 
 mod args;
 mod attach;
@@ -16,6 +17,7 @@ mod signals;
 #[cfg(feature = "simulate")]
 mod simulate;
 mod unreachable;
+mod verify;
 mod watch;
 
 use std::io::Write;
@@ -25,7 +27,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 
-use args::Args;
+use args::{Args, CommandArgs};
 use config::{Command, Config};
 use discover::{DEFAULT_CONFIG, Surroundings, USUAL_SOCKETS};
 use output::style::Colour;
@@ -48,16 +50,17 @@ pub fn main() -> ExitCode {
     };
     let variable =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    match run(args, &variable) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&format!("pleg: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    let failure = match args.command {
+        CommandArgs::Verify(_) => verify::CANNOT_TELL.into(),
+        _ => ExitCode::FAILURE,
+    };
+    run(args, &variable).unwrap_or_else(|error| {
+        say(&format!("pleg: {error:#}"));
+        failure
+    })
 }
 
-fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
+fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
     let config = Config::from_args(
         args,
         &Surroundings {
@@ -68,7 +71,7 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
     )?;
     if let Command::Replay(replay) = &config.command {
         // What the generator would log is in the trace, with its virtual time.
-        return replay::run(replay, variable);
+        return replay::run(replay, variable).map(|()| ExitCode::SUCCESS);
     }
     log_to_stderr(&config, variable);
 
@@ -78,15 +81,17 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
         .context("cannot start the event loop")?;
     let result = runtime.block_on(async {
         let stop = signals::asked_to_stop().context("cannot listen for signals")?;
-        match config.command {
+        let done = match config.command {
             Command::Watch(watch) => watch::run(&config.runtime, &watch, variable, stop).await,
             Command::Record(record) => record::run(&config.runtime, &record, stop).await,
             Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
+            Command::Verify(verify) => return verify::run(&config.runtime, &verify, stop).await,
             // Played above: virtual time wants event loops of its own.
             Command::Replay(_) => Ok(()),
             #[cfg(feature = "simulate")]
             Command::Simulate(simulate) => simulate::run(&simulate, stop).await,
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     });
     // A write that nobody reads may hang in a thread of its own; it must not keep the process.
     runtime.shutdown_background();

@@ -71,6 +71,10 @@ pub use input::{
 };
 pub use mode::{Mode, ModeChange, PollingReason};
 pub use settings::Settings;
+pub(crate) use settings::{
+    GRACE, KEEP, MISSES_OF_A_GAP, SETTLE, SHORT_ENDS, STAMP_TOLERANCE, STREAM_MINIMUM_LIFE,
+};
+pub(crate) use staleness::ClockGuard;
 pub use timer::Timer;
 
 use calls::{CallBudget, InFlight, RelistSchedule};
@@ -78,7 +82,6 @@ use counters::bump;
 use health::HealthWatch;
 use hints::Hint;
 use records::Records;
-use staleness::ClockGuard;
 use supervisor::Supervisor;
 use trust::Trust;
 

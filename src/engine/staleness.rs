@@ -14,7 +14,7 @@ const NANOSECONDS_BEGIN: i64 = 946_684_800_000_000_000;
 /// The largest offset seen, over the present stretch of [`CLOCK_GUARD`] and the one before it: a
 /// smaller one takes effect after one to two stretches, in bounded memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct ClockGuard {
+pub(crate) struct ClockGuard {
     pub(super) stretch_began: Mono,
     pub(super) largest: Option<i64>,
     pub(super) largest_before: Option<i64>,
@@ -31,7 +31,7 @@ impl ClockGuard {
     }
 
     /// The stamp, unless no sane runtime could have made it.
-    pub(super) fn usable(stamp: i64, now: Now) -> Option<UnixNanos> {
+    pub(crate) fn usable(stamp: i64, now: Now) -> Option<UnixNanos> {
         let latest = now.wall.0.saturating_add(nanos(STAMP_TOLERANCE));
         (NANOSECONDS_BEGIN..=latest)
             .contains(&stamp)
