@@ -406,3 +406,109 @@ fn help_and_version_are_answers_and_go_to_stdout() {
         assert_eq!(text(&output.stderr), "", "{words}");
     }
 }
+
+#[test]
+fn an_audit_of_the_simulation_passes_and_prints_one_report() {
+    let output = output(&mut pleg("verify --simulate --for 5s"));
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(report.contains("PASSED"), "{report}");
+    assert!(report.contains("SUBJECT    EVENT    DELIVERED"), "{report}");
+    assert!(report.contains("the message's stamp"), "{report}");
+    let said = text(&output.stderr);
+    assert!(said.starts_with("pleg: auditing containerd"), "{said}");
+}
+
+#[test]
+fn an_audit_as_json_is_one_object() {
+    let output = output(&mut pleg("verify --simulate --for 5s -o json"));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(report["verdict"], "passed", "{report}");
+    assert_eq!(report["findings"], serde_json::json!([]));
+    assert_eq!(report["runtime"]["name"], "containerd");
+    let rows = report["events"].as_array().expect("rows");
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert!(row["proven"].as_u64() > Some(0), "{row}");
+        assert_eq!(row["missing"], 0, "{row}");
+    }
+    assert!(report["latencyMs"]["fromStamp"]["p99"].is_f64(), "{report}");
+}
+
+#[test]
+fn an_audit_without_a_runtime_cannot_tell() {
+    let folder = TempDir::new().expect("a folder");
+    let endpoint = format!("unix://{}/none.sock", folder.path().display());
+    let output = output(pleg("verify --runtime-endpoint").arg(endpoint));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("no container runtime answers"));
+    assert!(output.stdout.is_empty());
+}
+
+/// A simulated runtime of this character on a socket, and the words that name it.
+fn served(character: Character, folder: &TempDir) -> (SimulatedRuntime, String) {
+    let runtime = SimulatedRuntime::builder().character(character).build();
+    let socket = folder.path().join("runtime.sock");
+    let endpoint = format!("unix://{}", socket.display());
+    let serving = runtime.clone();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("an event loop");
+        runtime.block_on(async {
+            let _server = serving.serve_unix(&socket).expect("the socket is bound");
+            std::future::pending::<()>().await;
+        });
+    });
+    while !folder.path().join("runtime.sock").exists() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    (runtime, endpoint)
+}
+
+#[test]
+fn an_audit_that_would_take_events_from_others_asks_first() {
+    let folder = TempDir::new().expect("a folder");
+    let (runtime, endpoint) = served(Character::containerd_1_7(), &folder);
+    let refused = output(pleg("verify --for 3s --runtime-endpoint").arg(&endpoint));
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("gives each event to one client only"),
+        "{said}"
+    );
+    assert!(said.contains("add --take-events"), "{said}");
+    assert_eq!(
+        runtime
+            .rpc_counts()
+            .of(pleg::simulate::Rpc::GetContainerEvents),
+        0
+    );
+
+    let words = "verify --for 1s --take-events --runtime-endpoint";
+    let audited = output(pleg(words).arg(&endpoint));
+    // It could listen, and nothing happened.
+    assert_eq!(audited.status.code(), Some(2), "{audited:?}");
+    let said = text(&audited.stderr);
+    assert!(said.starts_with("pleg: containerd 1.7"), "{said}");
+    assert_eq!(
+        runtime
+            .rpc_counts()
+            .of(pleg::simulate::Rpc::GetContainerEvents),
+        1
+    );
+}
+
+#[test]
+fn an_audit_of_a_runtime_without_events_says_so_at_once() {
+    let folder = TempDir::new().expect("a folder");
+    let (_runtime, endpoint) = served(Character::containerd_1_6(), &folder);
+    let output = output(pleg("verify --for 1h --runtime-endpoint").arg(&endpoint));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let report = text(&output.stdout);
+    assert!(
+        report.contains("CANNOT TELL\n  no events: containerd 1.6"),
+        "{report}"
+    );
+}

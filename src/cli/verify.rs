@@ -64,7 +64,11 @@ pub(crate) async fn run(
     let audited = async {
         match &runtime.choice {
             RuntimeChoice::Node(candidates) => {
-                let (endpoint, version) = attach::find(candidates, limits).await?;
+                let (endpoint, version) = tokio::select! {
+                    biased;
+                    () = &mut stop => bail!("stopped before a runtime had answered"),
+                    found = attach::find(candidates, limits) => found?,
+                };
                 may_listen(&version, config)?;
                 let client = CriClient::for_endpoint(&endpoint, limits);
                 let source = StreamSource::Endpoint(endpoint);
