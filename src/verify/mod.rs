@@ -28,6 +28,9 @@ mod report;
 mod tally;
 mod trail;
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 pub use auditor::{Auditor, Input};
