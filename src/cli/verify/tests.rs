@@ -21,12 +21,13 @@ struct Bench {
 
 impl Bench {
     fn new(character: Character) -> Self {
+        Self::of(SimulatedRuntime::builder().character(character))
+    }
+
+    fn of(simulation: crate::simulate::Builder) -> Self {
         let clock = Clock::starting_at(UnixNanos(NOON));
         let its = clock.clone();
-        let runtime = SimulatedRuntime::builder()
-            .character(character)
-            .clock(move || its.now())
-            .build();
+        let runtime = simulation.clock(move || its.now()).build();
         Self { runtime, clock }
     }
 
@@ -91,6 +92,36 @@ async fn a_runtime_that_tells_everything_passes_without_a_finding() {
         }
         assert!(report.lists >= 30, "{}", report.lists);
         assert!(report.lasted < LASTING + Duration::from_secs(1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_node_of_any_kind_is_accused_of_nothing() {
+    for character in [
+        Character::containerd_1_7(),
+        Character::containerd_2().with_latency(Duration::from_millis(300)),
+        Character::cri_o(),
+    ] {
+        for seed in 1..=5 {
+            let simulation = SimulatedRuntime::builder().busy_node().churn(30.0);
+            let bench = Bench::of(simulation.character(character.clone()).seed(seed));
+            let churn = async {
+                let enough = tokio::time::sleep(LASTING * 2);
+                tokio::select! {
+                    biased;
+                    () = enough => {}
+                    _ = bench.runtime.churn() => {}
+                }
+            };
+            let report = bench.audited(churn).await;
+            assert_eq!(report.verdict, Verdict::Passed, "seed {seed}: {report:#?}");
+            for finding in &report.findings {
+                let expected = matches!(finding.kind, FindingKind::KnownGap);
+                assert!(expected, "seed {seed}: {finding:?}");
+            }
+            let proven: u64 = report.events.iter().map(|row| row.tally.proven).sum();
+            assert!(proven > 500, "seed {seed}: {proven}");
+        }
     }
 }
 
@@ -467,7 +498,6 @@ async fn a_list_from_the_past_accuses_nobody() {
     let report = bench
         .audited(async {
             tokio::join!(lives(&bench.runtime), async {
-                bench.runtime.remember("early");
                 seconds(11).await;
                 for rpc in [Rpc::ListPodSandbox, Rpc::ListContainers] {
                     let past = crate::simulate::AsOf::Ago(Duration::from_secs(2));
