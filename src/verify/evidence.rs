@@ -27,7 +27,7 @@ struct View<'a> {
 
 impl Auditor {
     pub(super) fn listed(&mut self, answer: Result<NodeList, Failure>, seen: SeqPoint) {
-        let Some((begun, began)) = self.list_asked.take() else {
+        let Some((begun, moment)) = self.list_asked.take() else {
             return;
         };
         let list = match answer {
@@ -48,7 +48,7 @@ impl Auditor {
             .cloned()
             .collect();
         if is_first {
-            self.covered = Some(began);
+            self.covered = Some(moment);
             self.unreadable.clone_from(&unreadable);
         }
         let sandboxes: BTreeSet<SandboxId> = (list.sandboxes.items.iter())

@@ -124,6 +124,9 @@ pub(super) fn all(auditor: &Auditor, verdict: Verdict) -> Vec<Finding> {
     found
 }
 
+/// Takes a finding, how often it was made, and what makes its advice if it was.
+type Find<'a> = dyn FnMut(FindingKind, u64, &dyn Fn() -> String) + 'a;
+
 type OfMessages = (FindingKind, fn(&Tally) -> u64, &'static str);
 
 /// What single messages can be blamed for.
@@ -162,7 +165,7 @@ const OF_MESSAGES: &[OfMessages] = &[
     ),
 ];
 
-fn of_the_stream(auditor: &Auditor, find: &mut dyn FnMut(FindingKind, u64, &dyn Fn() -> String)) {
+fn of_the_stream(auditor: &Auditor, find: &mut Find<'_>) {
     let counts = &auditor.counts;
     find(
         FindingKind::Unreadable,

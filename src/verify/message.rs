@@ -28,10 +28,10 @@ impl Own<'_> {
 
 /// Whom the message is about. Without a status of its own subject only memory tells: `known` looks an
 /// id up. What comes with its sandbox's status and is not that sandbox is a container.
-pub(super) fn subject_of<'a>(
-    event: &'a RuntimeEvent,
+pub(super) fn subject_of(
+    event: &RuntimeEvent,
     known: impl FnOnce(&str) -> Option<SubjectId>,
-) -> Option<(SubjectId, Own<'a>)> {
+) -> Option<(SubjectId, Own<'_>)> {
     if event.id.is_empty() {
         return None;
     }

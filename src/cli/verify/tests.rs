@@ -316,9 +316,9 @@ async fn one_bent_message(kind: EventKind, bend: impl Fn(&mut RawEvent)) -> Repo
             runtime.exit_container(&app, 0).unwrap();
             runtime.lift(withheld);
             let honest = runtime.message_about(kind, app.as_str()).unwrap();
-            let mut bent = RawEvent::from(&honest);
-            bend(&mut bent);
-            runtime.emit_raw(bent);
+            let mut event = RawEvent::from(&honest);
+            bend(&mut event);
+            runtime.emit_raw(event);
         })
         .await
 }
