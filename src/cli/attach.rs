@@ -112,7 +112,9 @@ fn first_that_answers(endpoints: &[Endpoint]) -> Channel {
             for endpoint in &*endpoints {
                 match UnixStream::connect(endpoint.path()).await {
                     Ok(stream) => return Ok(TokioIo::new(stream)),
-                    Err(error) => last = io::Error::new(error.kind(), format!("{endpoint}: {error}")),
+                    Err(error) => {
+                        last = io::Error::new(error.kind(), format!("{endpoint}: {error}"))
+                    }
                 }
             }
             Err(last)

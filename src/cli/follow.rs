@@ -196,6 +196,7 @@ mod tests {
             },
             events: true,
             dump_last: None,
+            daemon: crate::cli::daemon::DaemonChoice::Direct,
         }
     }
 
@@ -346,13 +347,7 @@ mod tests {
             out_colour: Colour::Never,
             err_colour: Colour::Never,
         };
-        let ending = follow(
-            deaths(3),
-            &config(WatchFormat::Json),
-            console,
-            pending(),
-        )
-        .await;
+        let ending = follow(deaths(3), &config(WatchFormat::Json), console, pending()).await;
         assert_eq!(ending.unwrap(), Ending::ReaderGone);
     }
 
@@ -408,13 +403,7 @@ mod tests {
             out_colour: Colour::Never,
             err_colour: Colour::Never,
         };
-        let ending = follow(
-            deaths(1),
-            &config(WatchFormat::Json),
-            console,
-            pending(),
-        )
-        .await;
+        let ending = follow(deaths(1), &config(WatchFormat::Json), console, pending()).await;
         assert_eq!(ending.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -29,8 +29,8 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     let beside: Option<Beside> = None;
     let (builder, _churn) = attach::for_daemon(runtime, config.events)?;
-    let (tap, recorder) = Flight::start(FlightLimits::default(), None)
-        .context("cannot start the flight recorder")?;
+    let (tap, recorder) =
+        Flight::start(FlightLimits::default(), None).context("cannot start the flight recorder")?;
     let daemon = Daemon {
         builder,
         tap: Some(crate::cri::Tap::new(move |tapped| tap.see(tapped))),
