@@ -21,7 +21,21 @@ const KILLS: u32 = 50;
 struct Life {
     /// Of which, and where the snapshot stands.
     begun: Option<(String, u64)>,
+    /// How far the snapshot told of each subject; of some it is ahead of the feed.
+    snapshot: BTreeMap<SubjectId, LifecycleKind>,
     told: BTreeMap<u64, LifecycleEvent>,
+}
+
+impl Life {
+    fn last(&self) -> u64 {
+        self.told.last_key_value().map_or(0, |(last, _)| *last)
+    }
+
+    fn snapshot_told(&self, event: &LifecycleEvent) -> bool {
+        let subject = event.subject.as_ref();
+        let told = subject.and_then(|subject| self.snapshot.get(&subject.id()));
+        told.is_some_and(|told| event.kind <= *told)
+    }
 }
 
 /// Somebody who watches.
@@ -73,6 +87,9 @@ impl Watcher {
         let Some(subject) = &event.subject else {
             return;
         };
+        if self.life.begun.is_none() {
+            self.life.snapshot.insert(subject.id(), event.kind);
+        }
         match event.kind {
             LifecycleKind::ContainerStarted => {
                 self.believes.insert(subject.id(), ReportedState::Running);
@@ -119,15 +136,17 @@ fn told_the_same(one: &Watcher, other: &Watcher) -> usize {
             let Some((other_epoch, other_begun)) = &theirs.begun else {
                 continue;
             };
-            let last = |life: &Life| life.told.last_key_value().map_or(0, |(last, _)| *last);
             let from = *begun.max(other_begun);
-            let to = last(mine).min(last(theirs));
+            let to = mine.last().min(theirs.last());
             if epoch != other_epoch || from >= to {
                 continue;
             }
-            let part = |life: &Life| {
-                let part = life.told.range(from + 1..=to);
-                part.map(|(_, event)| event.clone()).collect::<Vec<_>>()
+            let part = |life: &Life| -> Vec<LifecycleEvent> {
+                let part = life.told.range(from + 1..=to).map(|(_, event)| event);
+                // What one of the two snapshots told is not told to that one again.
+                part.filter(|event| !mine.snapshot_told(event) && !theirs.snapshot_told(event))
+                    .cloned()
+                    .collect()
             };
             assert_eq!(part(mine), part(theirs), "one of them has a silent gap");
             compared += part(mine).len();
