@@ -71,7 +71,10 @@ pub mod scenario;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 
-pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped};
+pub use pleg::{
+    BOUNDS, BuildError, Builder, Driver, Durations, EngineStats, InFlight, Measures, ModeStep,
+    Pleg, Stats, Stopped,
+};
 
 /// The README's program compiles.
 #[cfg(doctest)]
