@@ -260,6 +260,7 @@ mod tests {
             created_at: None,
             ips: Vec::new(),
             host_network: false,
+            labelled: true,
         };
         Input::StreamMessage {
             session: SessionId(1),
