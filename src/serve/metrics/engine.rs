@@ -251,9 +251,10 @@ fn calls(families: &mut Families<'_>, stats: &Stats) -> fmt::Result {
     families.counters(
         "rpcs",
         "CRI calls that have ended, by method and gRPC code. The event stream is counted apart.",
-        stats.rpcs.iter().map(|((method, code), count)| {
-            ([("method", *method), ("code", *code)], *count)
-        }),
+        stats
+            .rpcs
+            .iter()
+            .map(|((method, code), count)| ([("method", *method), ("code", *code)], *count)),
     )
 }
 
@@ -265,7 +266,11 @@ fn stream(families: &mut Families<'_>, stats: &Stats) -> fmt::Result {
         streams_ended,
         ..
     } = &stats.engine.counters;
-    families.counter("streams_opened", "Event streams asked for.", *streams_opened)?;
+    families.counter(
+        "streams_opened",
+        "Event streams asked for.",
+        *streams_opened,
+    )?;
     families.counter("streams_ended", "Event streams that ended.", *streams_ended)?;
     families.counters(
         "stream_messages",
@@ -297,7 +302,10 @@ fn stream(families: &mut Families<'_>, stats: &Stats) -> fmt::Result {
         "How often dropping began.",
         reader.overflows,
     )?;
-    #[expect(clippy::cast_precision_loss, reason = "an inbox is far below 2^52 bytes")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an inbox is far below 2^52 bytes"
+    )]
     let most = reader.most_bytes as f64;
     families.measured(
         ("inbox_most", BYTES, "The most that the inbox ever held."),

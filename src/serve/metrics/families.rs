@@ -12,11 +12,11 @@ use crate::{BOUNDS, Durations};
 pub(super) struct Families<'a>(pub(super) DescriptorEncoder<'a>);
 
 impl Families<'_> {
-    fn begin(
-        &mut self,
-        (name, unit, help): Named<'_>,
+    fn begin<'s>(
+        &'s mut self,
+        (name, unit, help): Named<'s>,
         kind: MetricType,
-    ) -> Result<MetricEncoder<'_>, fmt::Error> {
+    ) -> Result<MetricEncoder<'s>, fmt::Error> {
         self.0.encode_descriptor(name, help, unit, kind)
     }
 

@@ -161,7 +161,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_left_out() {
-        assert_eq!(Process::parse("", "VmRSS:", "Max open files unlimited"), Process::default());
+        assert_eq!(
+            Process::parse("", "VmRSS:", "Max open files unlimited"),
+            Process::default()
+        );
         assert_eq!(Process::parse("7 (a) S 1", "", ""), Process::default());
     }
 
