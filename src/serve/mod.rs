@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use daemon::{Beside, Daemon, DaemonConfig, DaemonError, run};
+pub use daemon::{Beside, Daemon, DaemonConfig, DaemonError, HttpConfig, run};
 pub use feeder::Feeder;
 pub use position::{Epoch, EpochMark, Position, PositionError};
 pub use ring::{

@@ -44,7 +44,7 @@ class Node:
                        if not key.startswith("PLEG_")}
         self.daemon = subprocess.Popen(
             [self.pleg, "--runtime-endpoint", f"unix://{self.socket}", "run",
-             "--http-listen", self.address, "--grpc-listen", "off"],
+             "--http-listen", self.address, "--grpc-listen", f"unix://{self.work}/pleg.sock"],
             stdout=log, stderr=log, env=environment, cwd=self.work)
 
         def listens():

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutStream;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::tally::{Counting, OpenConnection};
 use super::{HttpLimits, stopped};
@@ -63,6 +63,9 @@ impl Taking {
         stop: impl Future<Output = ()>,
         stopping: &watch::Sender<bool>,
     ) {
+        if let Ok(address) = listener.local_addr() {
+            info!(url = %format_args!("http://{address}/"), "Serving HTTP");
+        }
         let mut stop = pin!(stop);
         let mut open = JoinSet::new();
         loop {
