@@ -12,6 +12,8 @@ mod output;
 mod pods;
 mod record;
 mod replay;
+#[allow(dead_code)]
+mod run;
 mod signals;
 #[cfg(feature = "simulate")]
 mod simulate;

@@ -1,0 +1,6 @@
+//! `pleg run`.
+mod config;
+mod file;
+mod keys;
+mod layers;
+mod socket;
