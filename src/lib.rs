@@ -68,6 +68,8 @@ pub mod lifecycle;
 mod pleg;
 #[cfg(feature = "scenarios")]
 pub mod scenario;
+#[cfg(feature = "daemon")]
+pub mod serve;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 
