@@ -8,9 +8,11 @@
 
 mod feeder;
 pub mod grpc;
+pub mod notify;
 mod position;
 mod ring;
 pub mod status;
+pub mod watchdog;
 mod watchers;
 
 use std::future::Future;
