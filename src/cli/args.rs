@@ -27,7 +27,8 @@ use crate::lifecycle::LifecycleKind;
 Examples:
   pleg watch                       follow the node's runtime
   pleg watch --simulate --for 10s  follow a simulated one: no runtime needed, nothing to set up
-  pleg pods -o wide                the node's pods, now"
+  pleg pods -o wide                the node's pods, now
+  pleg status                      what the node's daemon does, and why"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -75,8 +76,12 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CommandArgs {
     /// Print lifecycle events as they happen
     Watch(WatchArgs),
-    /// Print the node's pods and their containers, from one full relist
+    /// Print the node's pods and their containers
     Pods(PodsArgs),
+    /// Be the node's daemon: one feed for everybody on the node
+    Run(RunArgs),
+    /// Print what the node's daemon does, and why; exits 0 if healthy, 1 if not, 2 if nobody can tell
+    Status(StatusArgs),
     /// Record what the runtime says, for a replay elsewhere
     Record(RecordArgs),
     /// Play scenarios and recordings and tell what was not as expected
@@ -84,6 +89,51 @@ pub(crate) enum CommandArgs {
     /// Be a container runtime without containers, for any client of CRI
     #[cfg(feature = "simulate")]
     Simulate(SimulateArgs),
+}
+
+/// Whom to ask: the daemon, or the runtime itself.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AskArgs {
+    /// Ask the daemon at this socket [default: the one at /run/pleg/pleg.sock, if it runs]
+    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    pub(crate) daemon: Option<Endpoint>,
+
+    /// Ask the runtime itself, past a daemon that runs
+    #[arg(long, conflicts_with = "daemon")]
+    pub(crate) direct: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example: try it without a runtime, then look at it from another terminal
+  pleg run --simulate --grpc-listen unix:///tmp/pleg.sock
+  pleg status --daemon unix:///tmp/pleg.sock")]
+pub(crate) struct RunArgs {
+    /// The socket of the gRPC API
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        default_value = "unix:///run/pleg/pleg.sock"
+    )]
+    pub(crate) grpc_listen: Endpoint,
+
+    /// Poll instead of following events
+    #[arg(long)]
+    pub(crate) no_events: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example: why does this node poll?
+  pleg status")]
+pub(crate) struct StatusArgs {
+    /// The daemon's socket [default: /run/pleg/pleg.sock]
+    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    pub(crate) daemon: Option<Endpoint>,
+
+    /// How to print it
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub(crate) output: StatusFormat,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -130,13 +180,19 @@ pub(crate) struct WatchArgs {
     /// At the end, write a recording of the last 10 minutes; SIGUSR1 writes one at any time
     #[arg(long, value_name = "FILE")]
     pub(crate) dump_last: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) ask: AskArgs,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Example: five minutes of the node's runtime, compressed, and what they tell on a laptop
   pleg record --out node.jsonl.zst --for 5m
-  pleg replay node.jsonl.zst")]
+  pleg replay node.jsonl.zst
+
+Example: what the node's daemon has of the last ten minutes
+  pleg record --out node.jsonl.zst --last 10m")]
 pub(crate) struct RecordArgs {
     /// Where to; a name that ends in .zst has it compressed
     #[arg(long, value_name = "FILE")]
@@ -149,6 +205,19 @@ pub(crate) struct RecordArgs {
     /// Poll instead of following events
     #[arg(long)]
     pub(crate) no_events: bool,
+
+    /// Fetch what the daemon's flight recorder has of so much time, and record nothing anew
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = humantime::parse_duration,
+        conflicts_with_all = ["lasting", "no_events"]
+    )]
+    pub(crate) last: Option<Duration>,
+
+    /// With --last: the daemon's socket [default: /run/pleg/pleg.sock]
+    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    pub(crate) daemon: Option<Endpoint>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -167,6 +236,9 @@ pub(crate) struct PodsArgs {
     /// Only pods of this namespace
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) ask: AskArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -223,6 +295,16 @@ pub(crate) enum PodsFormat {
     Yaml,
 }
 
+/// How `status` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusFormat {
+    // A sentence, then a line for each thing
+    #[default]
+    Table,
+    // One JSON object
+    Json,
+}
+
 /// Where `watch` begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Begin {
@@ -262,7 +344,9 @@ mod tests {
 
     #[test]
     fn each_help_fits_a_screen_and_shows_an_example() {
-        for name in ["watch", "pods", "record", "replay", "simulate"] {
+        for name in [
+            "watch", "pods", "run", "status", "record", "replay", "simulate",
+        ] {
             let error = Args::try_parse_from(["pleg", name, "--help"]).unwrap_err();
             let help = error.to_string();
             assert!(help.contains("Example"), "{help}");

@@ -10,11 +10,16 @@ use std::time::Duration;
 
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
-use super::args::{Args, Begin, CommandArgs, PodsFormat, WatchArgs, WatchFormat};
+use super::args::{Args, AskArgs, Begin, CommandArgs, PodsFormat, WatchArgs, WatchFormat};
+use super::daemon::DaemonChoice;
 use super::discover::{self, Candidate, DiscoverError, Surroundings};
+use super::run::RunConfig;
 #[cfg(feature = "simulate")]
 use super::simulate::args::SimulateArgs;
+use super::status::StatusConfig;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodIdentity};
+use crate::serve::DaemonConfig;
+use crate::serve::grpc::SocketConfig;
 
 /// One invocation.
 #[derive(Debug, PartialEq)]
@@ -55,8 +60,14 @@ pub(crate) enum Command {
     Watch(WatchConfig),
     /// Print the pods once.
     Pods(PodsConfig),
+    /// Be the node's daemon.
+    Run(RunConfig),
+    /// Print what the daemon does.
+    Status(StatusConfig),
     /// Record what the runtime says.
     Record(RecordConfig),
+    /// Fetch what the daemon has recorded.
+    RecordLast(RecordLastConfig),
     /// Play scenarios.
     Replay(ReplayConfig),
     /// Serve a simulated runtime.
@@ -81,6 +92,8 @@ pub(crate) struct WatchConfig {
     pub(crate) events: bool,
     /// Where the last minutes go at the end.
     pub(crate) dump_last: Option<PathBuf>,
+    /// Whom to ask.
+    pub(crate) daemon: DaemonChoice,
 }
 
 /// What `record` writes and when it ends.
@@ -94,6 +107,17 @@ pub(crate) struct RecordConfig {
     pub(crate) events: bool,
 }
 
+/// What `record --last` fetches.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RecordLastConfig {
+    /// Where to.
+    pub(crate) out: PathBuf,
+    /// How much.
+    pub(crate) span: Duration,
+    /// From which daemon.
+    pub(crate) daemon: DaemonChoice,
+}
+
 /// What `pods` prints.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PodsConfig {
@@ -103,6 +127,8 @@ pub(crate) struct PodsConfig {
     pub(crate) cut_ids: bool,
     /// Only this namespace.
     pub(crate) namespace: Option<String>,
+    /// Whom to ask.
+    pub(crate) daemon: DaemonChoice,
 }
 
 /// What `replay` plays and prints.
@@ -129,12 +155,15 @@ impl Config {
     pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
         let global = args.global;
         let needs_runtime = match &args.command {
-            CommandArgs::Watch(_) | CommandArgs::Pods(_) | CommandArgs::Record(_) => true,
-            // Scenarios bring their own.
-            CommandArgs::Replay(_) => false,
+            CommandArgs::Watch(_) | CommandArgs::Pods(_) | CommandArgs::Run(_) => true,
+            CommandArgs::Record(record) => record.last.is_none(),
+            // Scenarios bring their own, and a status is the daemon's.
+            CommandArgs::Replay(_) | CommandArgs::Status(_) => false,
             #[cfg(feature = "simulate")]
             CommandArgs::Simulate(_) => false,
         };
+        // Whoever names a runtime means that one.
+        let names_runtime = global.simulate || global.runtime_endpoint.is_some();
         let choice = if global.simulate || !needs_runtime {
             RuntimeChoice::Simulated { seed: global.seed }
         } else {
@@ -151,17 +180,36 @@ impl Config {
                 max_message_size: global.max_message_size.0,
             },
             command: match args.command {
-                CommandArgs::Watch(watch) => Command::Watch(watch.into()),
+                CommandArgs::Watch(watch) => Command::Watch(understand_watch(watch, names_runtime)),
                 CommandArgs::Pods(pods) => Command::Pods(PodsConfig {
                     format: pods.output,
                     cut_ids: !pods.no_trunc,
                     namespace: pods.namespace,
+                    daemon: whom(pods.ask, names_runtime),
                 }),
-                CommandArgs::Record(record) => Command::Record(RecordConfig {
-                    out: record.out,
-                    lasting: record.lasting,
-                    events: !record.no_events,
+                CommandArgs::Run(run) => Command::Run(RunConfig {
+                    daemon: DaemonConfig {
+                        grpc: Some(SocketConfig::at(run.grpc_listen.path())),
+                        ..DaemonConfig::default()
+                    },
+                    events: !run.no_events,
                 }),
+                CommandArgs::Status(status) => Command::Status(StatusConfig {
+                    daemon: status.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
+                    format: status.output,
+                }),
+                CommandArgs::Record(record) => match record.last {
+                    Some(span) => Command::RecordLast(RecordLastConfig {
+                        out: record.out,
+                        span,
+                        daemon: record.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
+                    }),
+                    None => Command::Record(RecordConfig {
+                        out: record.out,
+                        lasting: record.lasting,
+                        events: !record.no_events,
+                    }),
+                },
                 CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
                     paths: replay.paths,
                     format: replay.output,
@@ -176,27 +224,38 @@ impl Config {
     }
 }
 
-impl From<WatchArgs> for WatchConfig {
-    fn from(args: WatchArgs) -> Self {
-        // The last word counts, as with the kubelet's flag.
-        let gate = args
-            .feature_gates
-            .iter()
-            .rev()
-            .find_map(|gates| gates.evented_pleg);
-        Self {
-            format: args.output,
-            from: args.from,
-            lasting: args.lasting,
-            count: args.count,
-            filter: EventFilter {
-                kinds: args.kinds,
-                namespace: args.namespace,
-                pod: args.pod,
-            },
-            events: !args.no_events && gate.unwrap_or(true),
-            dump_last: args.dump_last,
-        }
+fn understand_watch(args: WatchArgs, names_runtime: bool) -> WatchConfig {
+    // The last word counts, as with the kubelet's flag.
+    let gate = args
+        .feature_gates
+        .iter()
+        .rev()
+        .find_map(|gates| gates.evented_pleg);
+    let events = !args.no_events && gate.unwrap_or(true);
+    // A daemon follows the runtime in its own way, and keeps its own recording.
+    let own_way = names_runtime || !events || args.dump_last.is_some();
+    WatchConfig {
+        format: args.output,
+        from: args.from,
+        lasting: args.lasting,
+        count: args.count,
+        filter: EventFilter {
+            kinds: args.kinds,
+            namespace: args.namespace,
+            pod: args.pod,
+        },
+        events,
+        dump_last: args.dump_last,
+        daemon: whom(args.ask, own_way),
+    }
+}
+
+/// Whom to ask; `own_way` if something was typed that only the runtime itself can do.
+fn whom(ask: AskArgs, own_way: bool) -> DaemonChoice {
+    match ask.daemon {
+        Some(socket) => DaemonChoice::At(socket),
+        None if ask.direct || own_way => DaemonChoice::Direct,
+        None => DaemonChoice::Usual,
     }
 }
 
@@ -388,6 +447,7 @@ mod tests {
                 filter: EventFilter::default(),
                 events: true,
                 dump_last: None,
+                daemon: DaemonChoice::Usual,
             })
         );
     }
@@ -416,6 +476,7 @@ mod tests {
                 },
                 events: false,
                 dump_last: Some("last.zst".into()),
+                daemon: DaemonChoice::Direct,
             }
         );
     }
@@ -439,8 +500,28 @@ mod tests {
                 format: PodsFormat::Yaml,
                 cut_ids: false,
                 namespace: Some("default".into()),
+                daemon: DaemonChoice::Direct,
             })
         );
+    }
+
+    #[test]
+    fn a_daemon_is_asked_unless_something_is_typed_that_only_the_runtime_can_do() {
+        let socket = DaemonChoice::At("unix:///d.sock".parse().unwrap());
+        for (words, expected) in [
+            ("", DaemonChoice::Usual),
+            ("--from now", DaemonChoice::Usual),
+            ("--daemon /d.sock", socket),
+            ("--direct", DaemonChoice::Direct),
+            ("--no-events", DaemonChoice::Direct),
+            ("--simulate", DaemonChoice::Direct),
+            ("-r unix:///x.sock", DaemonChoice::Direct),
+            ("--dump-last last.zst", DaemonChoice::Direct),
+        ] {
+            assert_eq!(watch(&format!("watch {words}")).daemon, expected, "{words}");
+        }
+        refusal("watch --direct --daemon /d.sock");
+        refusal("record --out x --last 10m --for 1m");
     }
 
     #[test]

@@ -1,22 +1,23 @@
 //! The `pleg` command: what was typed, what it means, and one file for each subcommand.
 //!
 //! Exit codes: 0 for success, which a reader that goes away and a signal that ends a watch are too;
-//! 1 for a failure; 2 for a usage error. Results go to stdout, everything said beside them to stderr.
+//! 1 for a failure; 2 for a usage error, and for a status that nobody can tell. Results go to stdout, everything said beside them to stderr.
 
 mod args;
 mod attach;
 mod config;
+mod daemon;
 mod discover;
 mod follow;
 mod output;
 mod pods;
 mod record;
 mod replay;
-#[allow(dead_code)]
 mod run;
 mod signals;
 #[cfg(feature = "simulate")]
 mod simulate;
+mod status;
 mod unreachable;
 mod watch;
 
@@ -51,7 +52,7 @@ pub fn main() -> ExitCode {
     let variable =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     match run(args, &variable) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             say(&format!("pleg: {error:#}"));
             ExitCode::FAILURE
@@ -59,7 +60,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
+fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
     let config = Config::from_args(
         args,
         &Surroundings {
@@ -70,7 +71,7 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
     )?;
     if let Command::Replay(replay) = &config.command {
         // What the generator would log is in the trace, with its virtual time.
-        return replay::run(replay, variable);
+        return replay::run(replay, variable).map(|()| ExitCode::SUCCESS);
     }
     log_to_stderr(&config, variable);
 
@@ -80,15 +81,20 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
         .context("cannot start the event loop")?;
     let result = runtime.block_on(async {
         let stop = signals::asked_to_stop().context("cannot listen for signals")?;
+        let runtime = &config.runtime;
         match config.command {
-            Command::Watch(watch) => watch::run(&config.runtime, &watch, variable, stop).await,
-            Command::Record(record) => record::run(&config.runtime, &record, stop).await,
-            Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
+            Command::Watch(watch) => watch::run(runtime, &watch, variable, stop).await?,
+            Command::Record(record) => record::run(runtime, &record, stop).await?,
+            Command::RecordLast(record) => record::fetch(&record, stop).await?,
+            Command::Pods(pods) => pods::run(runtime, &pods, stop).await?,
+            Command::Run(run) => run::run(runtime, run, stop).await?,
+            Command::Status(status) => return status::run(&status, stop).await,
             // Played above: virtual time wants event loops of its own.
-            Command::Replay(_) => Ok(()),
+            Command::Replay(_) => {}
             #[cfg(feature = "simulate")]
-            Command::Simulate(simulate) => simulate::run(&simulate, stop).await,
+            Command::Simulate(simulate) => simulate::run(&simulate, stop).await?,
         }
+        Ok(ExitCode::SUCCESS)
     });
     // A write that nobody reads may hang in a thread of its own; it must not keep the process.
     runtime.shutdown_background();

@@ -6,6 +6,7 @@
 //! watchers read through cursors: whoever stalls costs nothing, and whoever comes back gets exactly
 //! what followed or is told to list again. Nothing here decides what is told, or changes a node.
 
+mod daemon;
 mod feeder;
 pub mod grpc;
 pub mod notify;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub use daemon::{Beside, Daemon, DaemonConfig, DaemonError, run};
 pub use feeder::Feeder;
 pub use position::{Epoch, EpochMark, Position, PositionError};
 pub use ring::{
@@ -34,6 +36,7 @@ pub use watchers::{
 };
 
 use crate::Pleg;
+use crate::feed::{FeedSnapshot, ToldAhead};
 use crate::lifecycle::{Now, PodStatus};
 use status::{DriverAnswer, Notebook, Sources, Status};
 
@@ -60,7 +63,7 @@ impl Default for Limits {
 
 /// Writes a recording of the last minutes: what the flight recorder has.
 pub trait LastMinutes: Send + Sync {
-    /// The recording of at least the last `span`, as far as it is kept: compressed JSON Lines.
+    /// The recording of at least the last `span`, as far as it is kept: JSON Lines.
     fn recording(
         &self,
         span: Duration,
@@ -193,7 +196,12 @@ impl Serving {
             }
             WatchStart::Now => {
                 let revision = pleg.newest_revision();
-                (Position { epoch, revision }, None)
+                let nothing = FeedSnapshot {
+                    events: Vec::new(),
+                    after: revision,
+                    told_ahead: ToldAhead::default(),
+                };
+                (Position { epoch, revision }, Some(nothing))
             }
             WatchStart::After(position) => (position, None),
         };

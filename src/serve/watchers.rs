@@ -42,7 +42,7 @@ pub enum WatchRefused {
 pub enum Told {
     /// Something that is there already: part of the snapshot.
     Initial(Arc<LifecycleEvent>),
-    /// The snapshot is complete; this is where it stands.
+    /// The snapshot is complete, if one was asked for; whatever follows comes after this.
     SnapshotEnd(Position),
     /// Something happened.
     Event(Arc<RingEvent>),
@@ -156,7 +156,7 @@ impl Watchers {
             .collect()
     }
 
-    /// Lets a watcher begin at a cursor, with a snapshot before it if there is one.
+    /// Lets a watcher begin at a cursor, with a snapshot before it if there is one, be it empty.
     pub(super) fn begin(
         &self,
         client: Client,
@@ -180,10 +180,10 @@ impl Watchers {
         state.totals.begun += 1;
         state.present.insert(id, Arc::clone(&entry));
         drop(state);
-        let (initial, told_ahead, ends_snapshot) = match snapshot {
-            Some(snapshot) => (snapshot.events.into(), snapshot.told_ahead, true),
-            None => (VecDeque::new(), ToldAhead::default(), false),
-        };
+        let ends_snapshot = snapshot.is_some();
+        let (initial, told_ahead) = snapshot
+            .map(|snapshot| (snapshot.events.into(), snapshot.told_ahead))
+            .unwrap_or_default();
         Ok(Watcher {
             initial,
             ends_snapshot,
