@@ -1,7 +1,7 @@
 //! Every setting of `pleg run`, once: its key in the file, its variable, its flag, its default.
 //!
 //! Flags, environment, file, `--print-config` and the documentation are made from this table, so that none
-//! of them knows a setting that another does not. What a value means is [`super::config`]'s.
+//! of them knows a setting that another does not. What a value means is [`super::settings`]'s.
 
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use std::collections::BTreeMap;

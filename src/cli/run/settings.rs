@@ -1,4 +1,4 @@
-//! What the daemon is told to do, understood: each value has a type, and none contradicts another.
+//! The daemon's settings, understood: each value has a type, and none contradicts another.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub(crate) struct FlightRecorder {
 
 /// The daemon's settings.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DaemonConfig {
+pub(crate) struct RunSettings {
     /// The runtime's socket, if one was named.
     pub(crate) runtime_endpoint: Option<Endpoint>,
     /// The largest answer to accept.
@@ -53,6 +53,8 @@ pub(crate) struct DaemonConfig {
     pub(crate) grpc_socket: SocketAccess,
     /// Where to serve HTTP.
     pub(crate) http_listen: Option<SocketAddr>,
+    /// Whether that may be an address that other machines reach.
+    pub(crate) http_allow_remote: bool,
     /// Host names to answer to, besides loopback's and the address itself.
     pub(crate) http_allowed_hosts: Vec<String>,
     /// Events kept for watchers that come back.
@@ -69,7 +71,7 @@ pub(crate) struct DaemonConfig {
     pub(crate) log_format: LogFormat,
 }
 
-impl DaemonConfig {
+impl RunSettings {
     /// Understands every setting.
     ///
     /// # Errors
@@ -100,6 +102,7 @@ impl DaemonConfig {
                     )
                 })
             })?,
+            http_allow_remote: boolean(written(Key::HttpAllowRemote))?,
             http_allowed_hosts: host_names(written(Key::HttpAllowedHosts))?,
             event_history: number(written(Key::EventHistory), 16, 1_000_000)?,
             flight_recorder: flight_recorder(layers)?,
@@ -163,11 +166,9 @@ impl DaemonConfig {
                 )));
             }
         }
-        let remote = written(Key::HttpAllowRemote);
-        let allowed = boolean(remote)?;
         if let Some(address) = self.http_listen
             && !address.ip().is_loopback()
-            && !allowed
+            && !self.http_allow_remote
         {
             return Err(written(Key::HttpListen).refused(format_args!(
                 "{address} can be reached from other machines, and HTTP has neither encryption nor \
@@ -318,14 +319,14 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn read(file: &str) -> Result<DaemonConfig, Refused> {
+    fn read(file: &str) -> Result<RunSettings, Refused> {
         let file = ConfigFile::parse(file).unwrap();
         let layers = Layers::gather(
             &Flags::default(),
             &|_| None,
             Some((Path::new("/etc/pleg/config.yaml"), &file)),
         );
-        DaemonConfig::read(&layers)
+        RunSettings::read(&layers)
     }
 
     fn refusal(file: &str) -> String {
