@@ -11,9 +11,12 @@ mod feeder;
 pub mod grpc;
 pub mod http;
 mod metrics;
+pub mod notify;
 mod position;
 mod ring;
 pub mod status;
+pub mod vitals;
+pub mod watchdog;
 mod watchers;
 
 use std::future::Future;
