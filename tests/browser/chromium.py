@@ -117,6 +117,7 @@ class Page:
 
     def open(self, url):
         self.call("Page.navigate", url=url)
+        self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def ask(self, expression):
         """What JavaScript makes of an expression."""
