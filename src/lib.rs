@@ -73,7 +73,10 @@ pub mod serve;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 
-pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped};
+pub use pleg::{
+    BOUNDS, BuildError, Builder, Driver, Durations, EngineStats, InFlight, Measures, ModeStep,
+    Pleg, Stats, Stopped,
+};
 
 /// The README's program compiles.
 #[cfg(doctest)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::config::{ByteLimit, FeatureGates, LogLevel};
+use super::run::Flags;
 #[cfg(feature = "simulate")]
 use super::simulate::args::SimulateArgs;
 use crate::cri::Endpoint;
@@ -48,9 +49,9 @@ pub(crate) struct GlobalArgs {
     #[arg(long, short = 'c', global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// The largest answer to accept from the runtime
-    #[arg(long, global = true, value_name = "SIZE", default_value = "16MiB")]
-    pub(crate) max_message_size: ByteLimit,
+    /// The largest answer to accept from the runtime [default: 16MiB]
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub(crate) max_message_size: Option<ByteLimit>,
 
     /// Follow a simulated runtime instead of the node's
     #[arg(long, global = true, conflicts_with_all = ["runtime_endpoint", "config"])]
@@ -61,15 +62,9 @@ pub(crate) struct GlobalArgs {
     pub(crate) seed: Option<u64>,
 
     /// What to log to stderr: off, error, warn, info, debug, trace, or directives as in tracing
-    #[arg(
-        long,
-        global = true,
-        value_name = "LEVEL",
-        env = "PLEG_LOG",
-        default_value = "warn",
-        hide_env_values = true
-    )]
-    pub(crate) log_level: LogLevel,
+    /// [env: PLEG_LOG] [default: warn; run: info]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -105,21 +100,23 @@ pub(crate) struct AskArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Example: try it without a runtime, then look at it from another terminal
+Settings come from flags, then variables (PLEG_RELIST_PERIOD for --relist-period), then the
+file's keys (relistPeriod), then the defaults. --print-config tells which has set what.
+
+Example: try it without a runtime, then look at http://127.0.0.1:9641/ and, elsewhere, pleg status
   pleg run --simulate --grpc-listen unix:///tmp/pleg.sock
   pleg status --daemon unix:///tmp/pleg.sock")]
 pub(crate) struct RunArgs {
-    /// The socket of the gRPC API
-    #[arg(
-        long,
-        value_name = "SOCKET",
-        default_value = "unix:///run/pleg/pleg.sock"
-    )]
-    pub(crate) grpc_listen: Endpoint,
+    /// The daemon's file [env: PLEG_CONFIG] [default: /etc/pleg/config.yaml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) settings_file: Option<PathBuf>,
 
-    /// Poll instead of following events
+    /// Print every setting with who has set it, and end
     #[arg(long)]
-    pub(crate) no_events: bool,
+    pub(crate) print_config: bool,
+
+    #[command(flatten)]
+    pub(crate) settings: Flags,
 }
 
 #[derive(Debug, ClapArgs)]

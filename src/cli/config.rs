@@ -13,19 +13,19 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use super::args::{Args, AskArgs, Begin, CommandArgs, PodsFormat, WatchArgs, WatchFormat};
 use super::daemon::DaemonChoice;
 use super::discover::{self, Candidate, DiscoverError, Surroundings};
-use super::run::RunConfig;
+use super::run::{LogFormat, RunConfig, SettingsError};
 #[cfg(feature = "simulate")]
 use super::simulate::args::SimulateArgs;
 use super::status::StatusConfig;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodIdentity};
-use crate::serve::DaemonConfig;
-use crate::serve::grpc::SocketConfig;
 
 /// One invocation.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Config {
     /// What to log.
     pub(crate) log: LogLevel,
+    /// How to log it.
+    pub(crate) log_format: LogFormat,
     /// Which runtime, and how to speak to it.
     pub(crate) runtime: RuntimeConfig,
     /// What to do.
@@ -151,77 +151,125 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// crictl's file is needed and cannot be used.
-    pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
+    /// crictl's file is needed and cannot be used, or a variable or the daemon's file makes no sense.
+    pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, ConfigError> {
         let global = args.global;
-        let needs_runtime = match &args.command {
-            CommandArgs::Watch(_) | CommandArgs::Pods(_) | CommandArgs::Run(_) => true,
-            CommandArgs::Record(record) => record.last.is_none(),
-            // Scenarios bring their own, and a status is the daemon's.
-            CommandArgs::Replay(_) | CommandArgs::Status(_) => false,
-            #[cfg(feature = "simulate")]
-            CommandArgs::Simulate(_) => false,
-        };
         // Whoever names a runtime means that one.
         let names_runtime = global.simulate || global.runtime_endpoint.is_some();
-        let choice = if global.simulate || !needs_runtime {
+        let command = match args.command {
+            CommandArgs::Watch(watch) => Command::Watch(understand_watch(watch, names_runtime)),
+            CommandArgs::Pods(pods) => Command::Pods(PodsConfig {
+                format: pods.output,
+                cut_ids: !pods.no_trunc,
+                namespace: pods.namespace,
+                daemon: whom(pods.ask, names_runtime),
+            }),
+            CommandArgs::Run(run) => {
+                Command::Run(RunConfig::understand(run, &global, around.variable)?)
+            }
+            CommandArgs::Status(status) => Command::Status(StatusConfig {
+                daemon: status.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
+                format: status.output,
+            }),
+            CommandArgs::Record(record) => match record.last {
+                Some(span) => Command::RecordLast(RecordLastConfig {
+                    out: record.out,
+                    span,
+                    daemon: record.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
+                }),
+                None => Command::Record(RecordConfig {
+                    out: record.out,
+                    lasting: record.lasting,
+                    events: !record.no_events,
+                }),
+            },
+            CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
+                paths: replay.paths,
+                format: replay.output,
+                trace: replay.trace,
+                report: replay.report,
+                expect_same_as: replay.expect_same_as,
+            }),
+            #[cfg(feature = "simulate")]
+            CommandArgs::Simulate(simulate) => Command::Simulate(simulate),
+        };
+        let (log, log_format, max_message_size, endpoint) = match &command {
+            Command::Run(RunConfig { settings, .. }) => (
+                settings.log_level.clone(),
+                settings.log_format,
+                settings.max_message_size,
+                settings.runtime_endpoint.as_ref(),
+            ),
+            _ => (
+                log_level(global.log_level, around)?,
+                LogFormat::Text,
+                global.max_message_size.unwrap_or(ByteLimit::USUAL).0,
+                global.runtime_endpoint.as_ref(),
+            ),
+        };
+        let choice = if global.simulate || !command.follows_a_runtime() {
             RuntimeChoice::Simulated { seed: global.seed }
         } else {
-            RuntimeChoice::Node(discover::candidates(
-                global.runtime_endpoint.as_ref(),
-                global.config.as_deref(),
-                around,
-            )?)
+            let crictls = global.config.as_deref();
+            RuntimeChoice::Node(discover::candidates(endpoint, crictls, around)?)
         };
         Ok(Self {
-            log: global.log_level,
+            log,
+            log_format,
             runtime: RuntimeConfig {
                 choice,
-                max_message_size: global.max_message_size.0,
+                max_message_size,
             },
-            command: match args.command {
-                CommandArgs::Watch(watch) => Command::Watch(understand_watch(watch, names_runtime)),
-                CommandArgs::Pods(pods) => Command::Pods(PodsConfig {
-                    format: pods.output,
-                    cut_ids: !pods.no_trunc,
-                    namespace: pods.namespace,
-                    daemon: whom(pods.ask, names_runtime),
-                }),
-                CommandArgs::Run(run) => Command::Run(RunConfig {
-                    daemon: DaemonConfig {
-                        grpc: Some(SocketConfig::at(run.grpc_listen.path())),
-                        ..DaemonConfig::default()
-                    },
-                    events: !run.no_events,
-                }),
-                CommandArgs::Status(status) => Command::Status(StatusConfig {
-                    daemon: status.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
-                    format: status.output,
-                }),
-                CommandArgs::Record(record) => match record.last {
-                    Some(span) => Command::RecordLast(RecordLastConfig {
-                        out: record.out,
-                        span,
-                        daemon: record.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
-                    }),
-                    None => Command::Record(RecordConfig {
-                        out: record.out,
-                        lasting: record.lasting,
-                        events: !record.no_events,
-                    }),
-                },
-                CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
-                    paths: replay.paths,
-                    format: replay.output,
-                    trace: replay.trace,
-                    report: replay.report,
-                    expect_same_as: replay.expect_same_as,
-                }),
-                #[cfg(feature = "simulate")]
-                CommandArgs::Simulate(simulate) => Command::Simulate(simulate),
-            },
+            command,
         })
     }
+}
+
+impl Command {
+    /// Whether the node's runtime is followed.
+    fn follows_a_runtime(&self) -> bool {
+        match self {
+            Self::Watch(_) | Self::Pods(_) | Self::Run(_) | Self::Record(_) => true,
+            // Scenarios bring their own, and what the daemon knows is the daemon's.
+            Self::Replay(_) | Self::Status(_) | Self::RecordLast(_) => false,
+            #[cfg(feature = "simulate")]
+            Self::Simulate(_) => false,
+        }
+    }
+}
+
+/// The level of a subcommand that has no settings of its own.
+fn log_level(flag: Option<LogLevel>, around: &Surroundings<'_>) -> Result<LogLevel, ConfigError> {
+    const VARIABLE: &str = "PLEG_LOG";
+    match (flag, (around.variable)(VARIABLE)) {
+        (Some(level), _) => Ok(level),
+        (None, text) => text
+            .unwrap_or_default()
+            .parse()
+            .map_err(|problem| ConfigError::Variable {
+                name: VARIABLE,
+                problem,
+            }),
+    }
+}
+
+/// An invocation that cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// Nobody can tell where the runtime is.
+    #[error(transparent)]
+    Discover(#[from] DiscoverError),
+    /// The daemon's settings.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// A variable.
+    #[error("{name}: {problem}")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 fn understand_watch(args: WatchArgs, names_runtime: bool) -> WatchConfig {
@@ -290,6 +338,11 @@ pub(crate) fn in_namespace(pod: &PodIdentity, namespace: Option<&str>) -> bool {
 /// A limit in bytes, from 64 KiB to 1 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteLimit(pub(crate) usize);
+
+impl ByteLimit {
+    /// gRPC's own limit in Go, which is the kubelet's: 16 MiB.
+    pub(crate) const USUAL: Self = Self(16 << 20);
+}
 
 impl FromStr for ByteLimit {
     type Err = String;

@@ -29,10 +29,11 @@ use anyhow::Context;
 use clap::Parser;
 
 use args::Args;
-use config::{Command, Config};
+use config::{Command, Config, ConfigError};
 use discover::{DEFAULT_CONFIG, Surroundings, USUAL_SOCKETS};
 use output::style::Colour;
 use output::text;
+use run::{LogFormat, RunConfig};
 
 /// Reads an environment variable.
 type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -55,7 +56,12 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             say(&format!("pleg: {error:#}"));
-            ExitCode::FAILURE
+            // Settings that make no sense are a usage error, wherever they were written.
+            let is_usage = matches!(
+                error.downcast_ref(),
+                Some(ConfigError::Settings(_) | ConfigError::Variable { .. })
+            );
+            ExitCode::from(if is_usage { 2 } else { 1 })
         }
     }
 }
@@ -69,6 +75,16 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
             usual_sockets: &USUAL_SOCKETS,
         },
     )?;
+    if let Command::Run(RunConfig {
+        print: Some(printed),
+        ..
+    }) = &config.command
+    {
+        std::io::stdout()
+            .write_all(printed.as_bytes())
+            .context("cannot print the settings")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Command::Replay(replay) = &config.command {
         // What the generator would log is in the trace, with its virtual time.
         return replay::run(replay, variable).map(|()| ExitCode::SUCCESS);
@@ -103,13 +119,16 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
 
 fn log_to_stderr(config: &Config, variable: Variable<'_>) {
     let colour = Colour::suiting(&std::io::stderr(), variable);
-    // Fails only if something in this process logs already.
-    let _ = tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt()
         .with_env_filter(config.log.filter())
         .with_writer(std::io::stderr)
-        .with_ansi(colour == Colour::Ansi)
-        .log_internal_errors(false)
-        .try_init();
+        .with_ansi(colour == Colour::Ansi && config.log_format == LogFormat::Text)
+        .log_internal_errors(false);
+    // Fails only if something in this process logs already.
+    let _ = match config.log_format {
+        LogFormat::Text => lines.try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+    };
 }
 
 /// Says something beside the results. Text of a runtime may be in it, so it is made harmless.

@@ -1,5 +1,6 @@
 //! The handle: what an embedder holds, clones and asks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,9 +11,10 @@ use tokio_stream::wrappers::BroadcastStream;
 
 use super::Builder;
 use super::command::Command;
+use super::measures::Measures;
 use crate::cache::{Cache, Listing};
 use crate::clock::Clock;
-use crate::cri::ReaderCounts;
+use crate::cri::{MethodAndCode, ReaderCounts};
 use crate::engine::{
     Counters, Freshness, Health, Mode, ModeChange, ReaderId, Reading, RuntimeVersion, SubjectEvent,
 };
@@ -50,6 +52,10 @@ pub struct Stats {
     pub feed: FeedStats,
     /// The stream reader's.
     pub reader: ReaderCounts,
+    /// The calls that have ended, by method and code; how streams ended is the engine's to tell.
+    pub rpcs: BTreeMap<MethodAndCode, u64>,
+    /// What was measured: durations, ages, changes of mode, and what is out.
+    pub measures: Measures,
     /// Log lines that were left out because one like them had just been written.
     pub notes_suppressed: u64,
 }

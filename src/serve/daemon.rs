@@ -4,16 +4,19 @@
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::thread;
 use std::time::Duration;
 
 use thiserror::Error;
+use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use super::grpc::{self, SocketConfig, SocketError};
+use super::http::{HostPolicy, HttpLimits, HttpServer, RemoteRefused, may_listen};
 use super::position::Epoch;
 use super::status::Notebook;
 use super::{LastMinutes, Limits, Serving};
@@ -31,6 +34,8 @@ pub struct DaemonConfig {
     pub grpc: Option<SocketConfig>,
     /// Connections to it at a time.
     pub grpc_connections: usize,
+    /// What is served over HTTP, if anything is.
+    pub http: Option<HttpConfig>,
     /// Limits of what is served.
     pub limits: Limits,
     /// How long the end may take.
@@ -42,8 +47,33 @@ impl Default for DaemonConfig {
         Self {
             grpc: Some(SocketConfig::at(grpc::DEFAULT_SOCKET)),
             grpc_connections: 256,
+            http: Some(HttpConfig::default()),
             limits: Limits::default(),
             goodbye: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Where HTTP is served, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// The address.
+    pub address: SocketAddr,
+    /// Whether it may be one that other machines reach.
+    pub allow_remote: bool,
+    /// Host names to answer to, besides loopback's.
+    pub hosts: Vec<String>,
+    /// What a client may cost.
+    pub limits: HttpLimits,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], 9641)),
+            allow_remote: false,
+            hosts: Vec::new(),
+            limits: HttpLimits::default(),
         }
     }
 }
@@ -77,6 +107,17 @@ pub enum DaemonError {
     /// A socket could not be made.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// HTTP may not be served there.
+    #[error(transparent)]
+    Remote(#[from] RemoteRefused),
+    /// HTTP cannot be served there.
+    #[error("cannot serve HTTP on {address}")]
+    Http {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
     /// There is no thread for the driver.
     #[error("cannot start the driver's thread")]
     Thread(#[source] io::Error),
@@ -178,12 +219,14 @@ pub async fn run(daemon: Daemon, stop: impl Future<Output = ()>) -> Result<(), D
 /// What is listened on, before anything is served: what cannot be had is found out at once.
 struct Listeners {
     grpc: Option<grpc::Listener>,
+    http: Option<(TcpListener, HttpConfig)>,
 }
 
 impl Listeners {
     fn bind(config: &DaemonConfig) -> Result<Self, DaemonError> {
         let grpc = config.grpc.as_ref().map(grpc::bind).transpose()?;
-        Ok(Self { grpc })
+        let http = config.http.as_ref().map(listen).transpose()?;
+        Ok(Self { grpc, http })
     }
 
     /// Serves each in a task of its own until `closed` says so.
@@ -206,8 +249,30 @@ impl Listeners {
                 })
             });
         }
+        if let Some((listener, http)) = self.http {
+            let hosts = HostPolicy::new(http.hosts, http.allow_remote);
+            let server = HttpServer::new(serving.clone(), hosts, http.limits);
+            let closing = until(closed.clone());
+            transports.spawn(async move {
+                server.run(listener, closing).await;
+                Ok(())
+            });
+        }
         transports
     }
+}
+
+/// Listens for HTTP.
+fn listen(http: &HttpConfig) -> Result<(TcpListener, HttpConfig), DaemonError> {
+    let address = http.address;
+    may_listen(address, http.allow_remote)?;
+    let listener = std::net::TcpListener::bind(address)
+        .and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            TcpListener::from_std(listener)
+        })
+        .map_err(|source| DaemonError::Http { address, source })?;
+    Ok((listener, http.clone()))
 }
 
 /// Resolves when it is time to close.

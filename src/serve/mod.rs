@@ -9,9 +9,14 @@
 mod daemon;
 mod feeder;
 pub mod grpc;
+pub mod http;
+mod metrics;
+pub mod notify;
 mod position;
 mod ring;
 pub mod status;
+pub mod vitals;
+pub mod watchdog;
 mod watchers;
 
 use std::future::Future;
@@ -24,7 +29,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use serde::Serialize;
 
-pub use daemon::{Beside, Daemon, DaemonConfig, DaemonError, run};
+pub use daemon::{Beside, Daemon, DaemonConfig, DaemonError, HttpConfig, run};
 pub use feeder::Feeder;
 pub use position::{Epoch, EpochMark, Position, PositionError};
 pub use ring::{
