@@ -69,11 +69,16 @@ pub mod lifecycle;
 mod pleg;
 #[cfg(feature = "scenarios")]
 pub mod scenario;
+#[cfg(feature = "daemon")]
+pub mod serve;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 pub mod verify;
 
-pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped};
+pub use pleg::{
+    BOUNDS, BuildError, Builder, Driver, Durations, EngineStats, InFlight, Measures, ModeStep,
+    Pleg, Stats, Stopped,
+};
 
 /// The README's program compiles.
 #[cfg(doctest)]

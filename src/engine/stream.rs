@@ -79,7 +79,7 @@ impl Engine {
             return self.ignore(Ignored::OldStream, &event.id);
         }
         self.supervisor.message(self.now.mono);
-        bump(&mut self.counters.messages, event.kind);
+        bump(&mut self.counters.messages, event.kind.counted());
         for refusal in &event.refused {
             self.refuse(*refusal);
         }

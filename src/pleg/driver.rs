@@ -22,6 +22,7 @@ use tracing::info;
 
 use super::command::Command;
 use super::handle::{EngineStats, Stats};
+use super::measures::Meter;
 use super::notes::NoteLog;
 use super::tap::Traced;
 use crate::cache::CacheWriter;
@@ -200,6 +201,7 @@ pub(super) async fn run(
         untold: Vec::new(),
         readers: BTreeMap::new(),
         notes: NoteLog::default(),
+        meter: Meter::default(),
     };
     turning.take(Input::Start);
     let mut taken = Taken::default();
@@ -244,13 +246,17 @@ struct Turning<M> {
     untold: Vec<Arc<LifecycleEvent>>,
     readers: BTreeMap<ReaderId, oneshot::Sender<Reading>>,
     notes: NoteLog,
+    meter: Meter,
 }
 
 impl<M: Machine> Turning<M> {
     /// Gives the engine one input and carries out what it wants.
     fn take(&mut self, input: Input) {
-        self.machine.handle(self.clock.now(), input);
+        let now = self.clock.now();
+        self.meter.look_in(now, &input);
+        self.machine.handle(now, input);
         while let Some(output) = self.machine.poll_output() {
+            self.meter.look_out(now, &output);
             self.carry_out(output);
         }
         self.tell();
@@ -353,6 +359,8 @@ impl<M: Machine> Turning<M> {
                     engine: self.machine.stats(),
                     feed: self.outlets.feed_stats.stats(),
                     reader: self.reader.counts(),
+                    rpcs: self.client.rpcs(),
+                    measures: self.meter.read(self.clock.now()),
                     notes_suppressed: self.notes.suppressed,
                 });
             }
