@@ -1,6 +1,6 @@
 //! A thin layer over the client library's encoder: one call writes one family with its samples.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -116,3 +116,8 @@ pub(super) const SECONDS: Option<&Unit> = Some(&Unit::Seconds);
 
 /// The unit of memory.
 pub(super) const BYTES: Option<&Unit> = Some(&Unit::Bytes);
+
+/// A variant's name, as it stands in the library.
+pub(super) fn name(variant: &impl Debug) -> String {
+    format!("{variant:?}")
+}

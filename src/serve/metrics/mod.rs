@@ -7,8 +7,10 @@
 //!
 //! The names are documented in `docs/metrics.md`, which a test compares with what is served.
 
+mod calls;
 mod engine;
 mod families;
+mod news;
 mod process;
 mod served;
 #[cfg(test)]
