@@ -102,10 +102,10 @@ pub(crate) struct AskArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Settings come from flags, then variables (PLEG_RELIST_PERIOD for --relist-period), then the
-file's keys (relistPeriod), then the defaults. --print-config tells which has set what.
+Every setting that --print-config shows is a flag too. Flags outrank variables (PLEG_RELIST_PERIOD
+for --relist-period), which outrank the file (relistPeriod).
 
-Example: try it without a runtime, then look at http://127.0.0.1:9641/ and, elsewhere, pleg status
+Example: without a runtime; see http://127.0.0.1:9641/ and, from elsewhere, pleg status
   pleg run --simulate --grpc-listen unix:///tmp/pleg.sock
   pleg status --daemon unix:///tmp/pleg.sock")]
 pub(crate) struct RunArgs {

@@ -86,6 +86,18 @@ impl Key {
         Self::LogFormat,
     ];
 
+    /// Whether the help shows its flag; `--print-config` and the manual show every one.
+    fn is_everyday(self) -> bool {
+        matches!(
+            self,
+            Self::FeatureGates
+                | Self::RelistPeriod
+                | Self::EventedRelistPeriod
+                | Self::GrpcListen
+                | Self::HttpListen
+        )
+    }
+
     /// The setting of this key in the file.
     pub(crate) fn named(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.spelling().key == key)
@@ -135,7 +147,7 @@ impl Key {
                 flag_of: FlagOf::Run,
                 value: "GATES",
                 default: "EventedPLEG=true",
-                about: "As the kubelet's: EventedPLEG=false polls instead of following events",
+                about: "As the kubelet's: EventedPLEG=false polls",
             },
             Self::RelistPeriod => &Spelling {
                 key: "relistPeriod",
@@ -311,10 +323,13 @@ impl clap::Args for Flags {
     fn augment_args(command: Command) -> Command {
         let own = Key::ALL
             .into_iter()
-            .map(Key::spelling)
-            .filter(|it| it.flag_of == FlagOf::Run);
-        command.next_help_heading("Settings").args(own.map(|it| {
-            let arg = Arg::new(it.key).long(it.flag).value_name(it.value);
+            .filter(|key| key.spelling().flag_of == FlagOf::Run);
+        command.next_help_heading("Settings").args(own.map(|key| {
+            let it = key.spelling();
+            let arg = Arg::new(it.key)
+                .long(it.flag)
+                .value_name(it.value)
+                .hide(!key.is_everyday());
             if it.default.is_empty() {
                 arg.help(it.about)
             } else {

@@ -52,7 +52,6 @@ pub(crate) struct Written {
 
 /// A value that means nothing, or contradicts another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{origin}: {key}: {problem}")]
 pub(crate) struct Refused {
     /// Who set it.
     pub(crate) origin: Origin,
@@ -60,6 +59,17 @@ pub(crate) struct Refused {
     pub(crate) key: &'static str,
     /// What is wrong, and what is allowed.
     pub(crate) problem: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.origin)?;
+        // A flag and a variable are named after the key.
+        if matches!(self.origin, Origin::File { .. } | Origin::Default) {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.problem)
+    }
 }
 
 impl Written {
@@ -70,6 +80,17 @@ impl Written {
             key: self.key.spelling().key,
             problem: problem.to_string(),
         }
+    }
+
+    /// Why the value cannot be beside another.
+    pub(crate) fn contradicts(&self, other: &Self, reason: &str) -> Refused {
+        self.refused(format_args!(
+            "{} contradicts {} {} ({}): {reason}",
+            self.text,
+            other.key.spelling().key,
+            other.text,
+            other.origin,
+        ))
     }
 
     /// The value's meaning.

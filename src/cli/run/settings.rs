@@ -132,12 +132,10 @@ impl RunSettings {
                 written(Key::EventedRelistPeriod),
                 written(Key::RelistPeriod),
             );
-            return Err(blamed.refused(format_args!(
-                "relistPeriod must not be longer than eventedRelistPeriod, and {} is {}: the event \
-                 stream is there to relist less often",
-                other.key.spelling().key,
-                other.text,
-            )));
+            return Err(blamed.contradicts(
+                other,
+                "the event stream is there to relist less often than polling does",
+            ));
         }
         let pairs = [
             (
@@ -156,14 +154,11 @@ impl RunSettings {
         for (threshold_key, threshold, period_key, period) in pairs {
             if threshold <= period {
                 let (blamed, other) = blame(written(threshold_key), written(period_key));
-                return Err(blamed.refused(format_args!(
-                    "{} must be longer than {}, and {} is {}: every relist would come too late to be \
-                     healthy",
-                    threshold_key.spelling().key,
-                    period_key.spelling().key,
-                    other.key.spelling().key,
-                    other.text,
-                )));
+                return Err(blamed.contradicts(
+                    other,
+                    "a threshold must be longer than its period, or every relist comes too late to \
+                     be healthy",
+                ));
             }
         }
         if let Some(address) = self.http_listen
@@ -410,7 +405,10 @@ mod tests {
         let text = refusal("relistThreshold: 1s\n");
         assert!(text.contains("too late to be healthy"), "{text}");
         let text = refusal("eventedRelistPeriod: 10m\n");
-        assert!(text.contains("eventedRelistThreshold is 10m"), "{text}");
+        assert!(
+            text.contains("contradicts eventedRelistThreshold 10m (default)"),
+            "{text}"
+        );
     }
 
     #[test]
