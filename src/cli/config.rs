@@ -249,11 +249,9 @@ impl Command {
     /// Whether the node's runtime is followed.
     fn follows_a_runtime(&self) -> bool {
         match self {
-            Self::Watch(_)
-            | Self::Pods(_)
-            | Self::Run(_)
-            | Self::Record(_)
-            | Self::Verify(_) => true,
+            Self::Watch(_) | Self::Pods(_) | Self::Run(_) | Self::Record(_) | Self::Verify(_) => {
+                true
+            }
             // Scenarios bring their own, and what the daemon knows is the daemon's.
             Self::Replay(_) | Self::Status(_) | Self::RecordLast(_) => false,
             #[cfg(feature = "simulate")]

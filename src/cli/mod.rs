@@ -54,7 +54,10 @@ pub fn main() -> ExitCode {
     };
     let variable =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    let judges = matches!(args.command, CommandArgs::Verify(_) | CommandArgs::Status(_));
+    let judges = matches!(
+        args.command,
+        CommandArgs::Verify(_) | CommandArgs::Status(_)
+    );
     run(args, &variable).unwrap_or_else(|error| {
         say(&format!("pleg: {error:#}"));
         // Settings that make no sense are a usage error, wherever they were written.
