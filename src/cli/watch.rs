@@ -23,7 +23,7 @@ use super::{say, signals};
 use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder, Recorded};
-use crate::serve::grpc::Watched;
+use crate::serve::grpc::{self, Watched};
 
 /// How long the end may take: closing the event stream and its thread.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -100,10 +100,12 @@ async fn through(
     variable: Variable<'_>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let from_snapshot = config.from == Begin::Snapshot;
-    let watching = found
-        .client
-        .watch(from_snapshot, &daemon::client_name("watch"));
+    let begin = match config.from {
+        Begin::Snapshot => grpc::Begin::Snapshot,
+        Begin::Now => grpc::Begin::Now,
+    };
+    let name = daemon::client_name("watch");
+    let watching = found.client.watch(begin, &name);
     let failure = RefCell::new(None);
     let followed = stream::unfold(watching, async |mut watching| {
         loop {

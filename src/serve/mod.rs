@@ -25,6 +25,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use serde::Serialize;
 
 pub use daemon::{Beside, Daemon, DaemonConfig, DaemonError, HttpConfig, run};
@@ -87,6 +89,9 @@ struct Inner {
     started: Now,
     last_minutes: Option<Box<dyn LastMinutes>>,
     last_answer: Mutex<Option<DriverAnswer>>,
+    /// The question that the driver has not answered yet. All who ask meanwhile share it: a driver
+    /// that hangs must not be asked more and more.
+    asking: Mutex<Option<Shared<BoxFuture<'static, bool>>>>,
 }
 
 /// Every pod, and the position to watch after: whoever does so misses nothing that is not in the list,
@@ -122,6 +127,7 @@ impl Serving {
             notebook,
             last_minutes,
             last_answer: Mutex::default(),
+            asking: Mutex::default(),
         };
         let serving = Self {
             inner: Arc::new(inner),
@@ -242,17 +248,45 @@ impl Serving {
     }
 
     /// Asks the driver for its health and counts, and keeps the answer. `None` once it has ended.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
     pub async fn ask_driver(&self) -> Option<()> {
-        let pleg = &self.inner.pleg;
-        let health = pleg.health().await.ok()?;
-        let stats = pleg.stats().await.ok()?;
-        let answer = DriverAnswer {
-            health,
-            stats,
-            at: pleg.now().mono,
+        let asking = {
+            let held = self.inner.asking.lock();
+            let mut held = held.unwrap_or_else(PoisonError::into_inner);
+            match &*held {
+                Some(asking) if asking.peek().is_none() => asking.clone(),
+                _ => held.insert(self.ask_anew()).clone(),
+            }
         };
-        let held = self.inner.last_answer.lock();
-        *held.unwrap_or_else(PoisonError::into_inner) = Some(answer);
-        Some(())
+        asking.await.then_some(())
+    }
+
+    /// A question of its own, in a task, so that the answer is taken when it comes.
+    fn ask_anew(&self) -> Shared<BoxFuture<'static, bool>> {
+        let pleg = self.inner.pleg.clone();
+        // Weak: a driver that hangs must not keep all of this.
+        let inner = Arc::downgrade(&self.inner);
+        let task = tokio::spawn(async move {
+            let (Ok(health), Ok(stats)) = (pleg.health().await, pleg.stats().await) else {
+                return false;
+            };
+            let Some(inner) = inner.upgrade() else {
+                return false;
+            };
+            let answer = DriverAnswer {
+                health,
+                stats,
+                at: pleg.now().mono,
+            };
+            let held = inner.last_answer.lock();
+            *held.unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            true
+        });
+        task.map(|answered| answered.unwrap_or(false))
+            .boxed()
+            .shared()
     }
 }

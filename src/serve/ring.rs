@@ -420,5 +420,4 @@ impl Cursor {
 }
 
 #[cfg(test)]
-#[path = "ring_tests.rs"]
 mod tests;

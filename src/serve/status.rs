@@ -5,6 +5,8 @@
 //! it can be read while everything else hangs. One shape for `pleg status`, HTTP and gRPC.
 
 mod notebook;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use serde::{Deserialize, Serialize};

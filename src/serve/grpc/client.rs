@@ -134,17 +134,13 @@ impl DaemonClient {
         Ok(Recording(answer.into_inner()))
     }
 
-    /// Watches, for as long as the answer is asked for more.
+    /// Watches, for as long as the answer is asked for more. `client` is who watches, for the status.
     #[must_use]
-    pub fn watch(&self, from_snapshot: bool, client: &str) -> Watching {
+    pub fn watch(&self, begin: Begin, client: &str) -> Watching {
         Watching {
             stub: self.stub.clone(),
             client: client.to_owned(),
-            begin: if from_snapshot {
-                Begin::Snapshot
-            } else {
-                Begin::Now
-            },
+            begin,
             stream: None,
             wait: FIRST_WAIT,
         }
@@ -188,11 +184,14 @@ pub enum Watched {
     ListAgain(String),
 }
 
-/// Where the next connection begins.
-#[derive(Clone, Debug)]
-enum Begin {
+/// Where a watch begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// With what is there already.
     Snapshot,
+    /// With what happens from now on.
     Now,
+    /// With what followed a position, as a watch or a list gave it.
     After(String),
 }
 
@@ -207,6 +206,12 @@ pub struct Watching {
 }
 
 impl Watching {
+    /// Where it would go on after a broken connection.
+    #[must_use]
+    pub fn begin(&self) -> &Begin {
+        &self.begin
+    }
+
     /// Waits for what comes next.
     ///
     /// Not cancel-safe while no connection stands: the wait before the next try begins anew.

@@ -25,7 +25,7 @@ use tonic::transport::server::Connected;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
-pub use client::{ClientError, DaemonClient, Watched, Watching};
+pub use client::{Begin, ClientError, DaemonClient, Watched, Watching};
 pub use service::{LIST_AGAIN, Service};
 pub use socket::{DEFAULT_SOCKET, Listener, MODE, SocketConfig, SocketError, bind, limited};
 

@@ -26,7 +26,7 @@ pub struct Noted {
     /// The time between two relists while polling.
     pub relist_period: Duration,
     /// The moment of the last input.
-    now: Now,
+    pub(super) now: Now,
 }
 
 /// Keeps [`Noted`]. Clones share it.

@@ -1,1 +1,0 @@
-//! Whatever the writer and the watchers do, a watcher has exactly what followed or is told to list.
