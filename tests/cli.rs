@@ -294,7 +294,10 @@ fn a_runtime_behind_a_socket_is_found_and_its_pods_are_listed() {
     assert_eq!(pods.status.code(), Some(0), "{pods:?}");
     let list: Value = serde_json::from_slice(&pods.stdout).expect("JSON");
     assert_eq!(list["items"].as_array().expect("items").len(), 2);
-    assert_eq!(text(&pods.stderr), "");
+    assert_eq!(
+        text(&pods.stderr),
+        "pleg: no daemon at unix:///run/pleg/pleg.sock; asking the runtime itself\n"
+    );
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Whom to ask: the node's daemon if one runs, so that nobody becomes a second event client by
 //! looking; else the runtime itself.
 
+use std::io;
+
 use anyhow::{Context, anyhow};
 use tokio::net::UnixStream;
 
@@ -32,21 +34,49 @@ pub(crate) async fn find(choice: &DaemonChoice) -> anyhow::Result<Option<Found>>
     match choice {
         DaemonChoice::Direct => Ok(None),
         DaemonChoice::At(socket) => found(socket).await.map(Some),
-        DaemonChoice::Usual => match found(&usual()?).await {
-            Ok(found) => {
-                say(&format!(
-                    "pleg: asking the daemon at {}; --direct goes past it",
-                    found.socket
-                ));
-                Ok(Some(found))
+        DaemonChoice::Usual => {
+            let socket = usual()?;
+            match UnixStream::connect(socket.path()).await {
+                Ok(_) => {
+                    say(&format!(
+                        "pleg: asking the daemon at {socket}; --direct goes past it"
+                    ));
+                    Ok(Some(Found::at(socket)))
+                }
+                Err(error) if is_nobody(&error) => {
+                    say(&format!(
+                        "pleg: no daemon at {socket}; asking the runtime itself"
+                    ));
+                    Ok(None)
+                }
+                // There is one: going past it would make this a second event client.
+                Err(error) => Err(not_there(&socket, &error)),
             }
-            Err(_) => {
-                say(&format!(
-                    "pleg: no daemon at {DEFAULT_SOCKET}; asking the runtime itself"
-                ));
-                Ok(None)
-            }
-        },
+        }
+    }
+}
+
+/// Whether nobody serves a socket.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory
+    )
+}
+
+fn not_there(socket: &Endpoint, error: &io::Error) -> anyhow::Error {
+    anyhow!(
+        "no daemon answers at {socket}: {error}; \
+         is `pleg run` running, and may you connect? (--daemon names another socket)"
+    )
+}
+
+impl Found {
+    fn at(socket: Endpoint) -> Self {
+        Self {
+            client: DaemonClient::at(&socket),
+            socket,
+        }
     }
 }
 
@@ -65,16 +95,8 @@ fn usual() -> anyhow::Result<Endpoint> {
 async fn found(socket: &Endpoint) -> anyhow::Result<Found> {
     // A plain connection first: its errors say more than a transport's.
     let connected = UnixStream::connect(socket.path()).await;
-    connected.map_err(|error| {
-        anyhow!(
-            "no daemon answers at {socket}: {error}; \
-             is `pleg run` running, and may you connect? (--daemon names another socket)"
-        )
-    })?;
-    Ok(Found {
-        client: DaemonClient::at(socket),
-        socket: socket.clone(),
-    })
+    connected.map_err(|error| not_there(socket, &error))?;
+    Ok(Found::at(socket.clone()))
 }
 
 /// Who a daemon is told watches.

@@ -341,11 +341,11 @@ impl CriClient {
             ready(&mut grpc).await?;
             grpc.unary(request, path, codec).await
         };
-        let sent = within(deadline, method, async {
+        let answered = within(deadline, method, async {
             send.await.map_err(|status| self.failed(method, status))
         })
         .await;
-        let answer = sent.and_then(|answer| {
+        let answer = answered.and_then(|answer| {
             let content = answer.into_inner().content;
             content.map_err(|problem| CallError::Malformed { method, problem })
         });

@@ -79,7 +79,10 @@ async fn looking_through_the_daemon_opens_no_second_event_stream() {
 async fn a_second_daemon_leaves_the_first_ones_socket_alone() {
     let node = Node::new();
     let _first = node.run().await;
-    let words = format!("run --simulate --grpc-listen {}", text(&node.socket()));
+    let words = format!(
+        "run --simulate --http-listen off --grpc-listen {}",
+        text(&node.socket())
+    );
     let second = node.output(&words).await;
     assert_eq!(second.status.code(), Some(1));
     let said = String::from_utf8_lossy(&second.stderr).into_owned();

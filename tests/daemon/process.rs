@@ -77,7 +77,9 @@ impl Daemon {
         let mut command = node.pleg("run");
         command
             .args(["--runtime-endpoint", &text(&node.runtime_socket())])
-            .args(["--grpc-listen", &text(&node.socket())]);
+            .args(["--grpc-listen", &text(&node.socket())])
+            // Many run at once.
+            .args(["--http-listen", "off"]);
         Self(command.spawn().expect("the binary starts"))
     }
 

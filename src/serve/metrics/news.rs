@@ -71,8 +71,7 @@ fn stream(families: &mut Families<'_>, stats: &Stats) -> fmt::Result {
 }
 
 fn beliefs(families: &mut Families<'_>, stats: &Stats) -> fmt::Result {
-    let engine = &stats.engine;
-    let counters = &engine.counters;
+    let counters = &stats.engine.counters;
     let missed = |known_gap: bool| {
         let kinds = [SubjectKind::Sandbox, SubjectKind::Container]
             .into_iter()
@@ -110,6 +109,12 @@ fn beliefs(families: &mut Families<'_>, stats: &Stats) -> fmt::Result {
         "Parts of answers and messages that were left out.",
         reasons(&counters.refused, "reason"),
     )?;
+    records(families, stats)
+}
+
+fn records(families: &mut Families<'_>, stats: &Stats) -> fmt::Result {
+    let engine = &stats.engine;
+    let counters = &engine.counters;
     for (name, help, count) in [
         (
             "relists",

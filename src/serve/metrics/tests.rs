@@ -231,9 +231,9 @@ mod served {
             "deploy/prometheus/alerts.yaml",
             "deploy/grafana/pleg.json",
         ] {
-            let named = named_in(&queries(file));
-            assert!(named.len() > 4, "{file} asks for {named:?}");
-            let unknown: Vec<_> = named.difference(&names).collect();
+            let asked = named_in(&queries(file));
+            assert!(asked.len() > 4, "{file} asks for {asked:?}");
+            let unknown: Vec<_> = asked.difference(&names).collect();
             assert!(unknown.is_empty(), "{file} names {unknown:?}");
         }
     }

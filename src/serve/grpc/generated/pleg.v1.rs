@@ -61,7 +61,7 @@ pub mod watch_response {
     pub enum Told {
         #[prost(message, tag = "1")]
         Event(super::LifecycleEvent),
-        /// The snapshot is complete.
+        /// The snapshot is complete; with WATCH_FROM_NOW it is empty.
         #[prost(message, tag = "2")]
         SnapshotEnd(super::SnapshotEnd),
         #[prost(message, tag = "3")]
@@ -375,14 +375,16 @@ pub struct GetRecordingRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetRecordingResponse {
-    /// The next bytes of a recording: JSON Lines, compressed with zstd.
+    /// The next bytes of a recording, which is JSON Lines.
     #[prost(bytes = "vec", tag = "1")]
     pub data: ::prost::alloc::vec::Vec<u8>,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum WatchFrom {
-    /// With the present phase of everything, as events marked `initial`, then whatever follows.
+    /// With the present phase of everything, as events marked `initial`, then whatever follows. The
+    /// snapshot may be ahead of the feed, of a subject whose event waits for its exit code, say: that
+    /// event is not told again, but for a watcher that comes back before it.
     Snapshot = 0,
     /// With whatever follows.
     Now = 1,

@@ -117,7 +117,8 @@ impl Follower {
                 other => panic!("no field: {other}"),
             }
         }
-        self.unread = rest.to_owned();
+        let read = self.unread.len() - rest.len();
+        self.unread.drain(..read);
         if let Some(id) = &frame.id {
             self.id.clone_from(id);
         }

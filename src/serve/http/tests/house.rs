@@ -52,7 +52,7 @@ impl House {
     pub(super) fn built(
         http: HttpLimits,
         limits: Limits,
-        driven: bool,
+        runs: bool,
         build: impl FnOnce(Builder) -> Builder,
     ) -> Self {
         let runtime = SimulatedRuntime::builder()
@@ -72,7 +72,7 @@ impl House {
         let (serving, feeder) =
             Serving::new(pleg, EPOCH, limits, notebook, None).expect("nothing has ended");
         let mut tasks = vec![tokio::spawn(feeder.run())];
-        if driven {
+        if runs {
             tasks.push(tokio::spawn(async move {
                 driver.run().await.expect("a task can be spawned");
             }));
@@ -80,7 +80,7 @@ impl House {
             // It is there, but nobody runs it: it hangs.
             tasks.push(tokio::spawn(async move {
                 let _driver = driver;
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }));
         }
         let server = HttpServer::new(serving.clone(), HostPolicy::default(), http);
