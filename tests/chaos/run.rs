@@ -15,7 +15,7 @@ use crate::driver::Driver;
 use crate::faults::{Faults, OverAtLast};
 use crate::judge::{Verdict, judge};
 use crate::testbed::{Testbed, Version};
-use crate::vitals::{growth, quarters};
+use crate::vitals::{growth, leaked, quarters};
 use crate::watcher::{Vitals, Watcher};
 use crate::workload::{Node, WORKERS};
 
@@ -43,6 +43,8 @@ pub(crate) async fn run(
     let node = Node::new(Driver::new(&bed.socket()));
     let companion = Companion::attach(&bed);
     let mut watcher = Watcher::start(&bed.endpoint(), &directory).await;
+    until(REST, || watcher.mode() == right_mode(version)).await;
+    let before = watcher.descriptors();
     let over = Arc::new(AtomicBool::new(false));
     let _over_at_last = OverAtLast(Arc::clone(&over));
 
@@ -84,6 +86,8 @@ pub(crate) async fn run(
         Some((first, last)) => wrong.extend(growth(first, last, lasts)),
         None => wrong.push("pleg was never measured".to_owned()),
     }
+    let after = watcher.descriptors();
+    wrong.extend(leaked(&before, &after));
     wrong.extend(complaints_of("pleg watch", &verdict));
     wrong.extend(complaints_of("beside", &beside));
     let (strange, said) = watcher.asides();
@@ -91,6 +95,10 @@ pub(crate) async fn run(
     let mut text = figures(version, &node, &watcher, &verdict, &beside, quarters);
     let counters = companion.stats().await.engine.counters;
     let _ = writeln!(text, "  beside, counted: {counters:?}");
+    let _ = writeln!(
+        text,
+        "  pleg watch, at rest before and after: descriptors {before:?} and {after:?}"
+    );
     let _ = writeln!(text, "  orphaned processes ended: {orphans}");
     if !wrong.is_empty() {
         keep(&directory, &node, &watcher, &companion, &said);
@@ -126,21 +134,16 @@ async fn rest(
     for _ in 0..3 {
         let _ = node.stay(chance).await;
     }
-    let (right, right_beside) = match version {
-        Version::Containerd16 => ("Polling(Unsupported)", "Polling(Unsupported)"),
-        Version::Containerd17 => ("Evented", "Polling(Disabled)"),
-        Version::Containerd21 => ("Evented", "Evented"),
+    let right = right_mode(version);
+    let right_beside = match version {
+        Version::Containerd17 => "Polling(Disabled)",
+        _ => right,
     };
     let is_right = || watcher.mode() == right && companion.mode() == right_beside;
     let begun = Instant::now();
     while !is_right() && Instant::now().duration_since(begun) < REST {
         let _ = node.life(chance).await;
         sleep(Duration::from_secs(1)).await;
-    }
-    // Nothing happens from here on; the record's last word is a list.
-    let begun = Instant::now();
-    while !node.list().await && Instant::now().duration_since(begun) < REST {
-        sleep(Duration::from_millis(500)).await;
     }
     if is_right() {
         return Vec::new();
@@ -149,10 +152,27 @@ async fn rest(
     vec![format!("the mode is {mode}, and {beside} beside")]
 }
 
+/// How `pleg watch` follows this runtime while all is well.
+fn right_mode(version: Version) -> &'static str {
+    match version {
+        Version::Containerd16 => "Polling(Unsupported)",
+        Version::Containerd17 | Version::Containerd21 => "Evented",
+    }
+}
+
+/// Waits until it is so, but no longer than this.
+async fn until(within: Duration, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() && Instant::now().duration_since(begun) < within {
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// The judgement on both, once nothing is missing any more or the time for that is over.
 async fn settled(node: &Node, watcher: &Watcher, companion: &Companion) -> (Verdict, Verdict) {
     let begun = Instant::now();
     loop {
+        node.list().await;
         let record = node.record.lock().clone();
         let verdict = judge(&record, &watcher.told(), &watcher.shown().0);
         let beside = judge(&record, &companion.told(), &companion.shown());

@@ -17,7 +17,8 @@ pub(crate) struct Shown {
     /// Subjects that were shown in a state that owes an event.
     pub(crate) subjects: BTreeSet<String>,
     asked: BTreeMap<RequestId, (UnixNanos, bool)>,
-    /// When the newest full list that has been taken was asked for.
+    /// When the newest full list was asked for, and when the newest that was answered was.
+    newest_asked: Option<UnixNanos>,
     newest_list: Option<UnixNanos>,
     pub(crate) lists: u64,
     pub(crate) events: u64,
@@ -26,6 +27,9 @@ pub(crate) struct Shown {
 impl Shown {
     pub(crate) fn asked(&mut self, now: Now, request: RequestId, question: &Question) {
         let is_full = matches!(question, Question::FullRelist);
+        if is_full {
+            self.newest_asked = Some(now.wall);
+        }
         if is_full || matches!(question, Question::PodRelist { .. }) {
             self.asked.insert(request, (now.wall, is_full));
         }
@@ -64,7 +68,8 @@ impl Shown {
     }
 
     fn event(&mut self, event: &RuntimeEvent) {
-        let Some(newest) = self.newest_list else {
+        // News of the time before a list is that list's to tell, whatever becomes of it.
+        let (Some(newest), Some(_)) = (self.newest_asked, self.newest_list) else {
             return;
         };
         if event.stamp < newest.0 + CLEARLY_FRESH || !event.refused.is_empty() {

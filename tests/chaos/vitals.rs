@@ -1,5 +1,6 @@
 //! Whether a process grew: its size in the first quarter of a run against the last.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::watcher::Vitals;
@@ -11,9 +12,6 @@ const FILLING: u64 = 64 << 10;
 
 /// What a process may be larger by for no reason: an allocator's leftovers.
 const SLACK: u64 = 12 << 10;
-
-/// Descriptors that come and go with connections.
-const FDS: u64 = 4;
 
 /// The medians of the first and the last quarter.
 pub(crate) fn quarters(vitals: &[Vitals]) -> Option<(Vitals, Vitals)> {
@@ -42,8 +40,19 @@ pub(crate) fn growth(first: Vitals, last: Vitals, lasted: Duration) -> Option<St
     } else {
         SLACK + FILLING
     };
-    let grew = last.rss_kib > first.rss_kib + may || last.fds > first.fds + FDS;
-    grew.then(|| format!("pleg grew from {first:?} to {last:?}"))
+    (last.rss_kib > first.rss_kib + may)
+        .then(|| format!("pleg watch grew from {first:?} to {last:?}"))
+}
+
+/// Open descriptors by kind.
+pub(crate) type Descriptors = BTreeMap<String, u64>;
+
+/// Kinds of which there are more at rest after the run than at rest before it: while it lasts,
+/// connections come and go.
+pub(crate) fn leaked(before: &Descriptors, after: &Descriptors) -> Option<String> {
+    let had = |kind: &String| before.get(kind).copied().unwrap_or_default();
+    let more = after.iter().any(|(kind, count)| *count > had(kind));
+    more.then(|| format!("pleg watch had {before:?} open and has {after:?}"))
 }
 
 #[cfg(test)]
@@ -61,7 +70,14 @@ mod tests {
         let (first, last) = quarters(&all).expect("there are some");
         assert!(growth(first, last, hour).is_some());
         assert!(growth(first, last, Duration::from_secs(60)).is_none());
-        assert!(growth(vitals(20_000, 20), vitals(20_000, 30), hour).is_some());
-        assert!(growth(vitals(20_000, 20), vitals(21_000, 21), hour).is_none());
+        assert!(growth(vitals(20_000, 20), vitals(21_000, 30), hour).is_none());
+    }
+
+    #[test]
+    fn a_leaked_descriptor_is_found() {
+        let descriptors = |sockets| BTreeMap::from([("socket".to_owned(), sockets)]);
+        assert!(leaked(&descriptors(6), &descriptors(7)).is_some());
+        assert!(leaked(&descriptors(6), &descriptors(6)).is_none());
+        assert!(leaked(&descriptors(6), &descriptors(5)).is_none());
     }
 }

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use crate::driver::wall_clock;
 use crate::judge::Telling;
 use crate::shown::Shown;
+use crate::vitals::Descriptors;
 
 /// The process's size at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +139,19 @@ impl Watcher {
             rss_kib,
             fds: fds as u64,
         })
+    }
+
+    /// Its open descriptors by kind.
+    pub(crate) fn descriptors(&self) -> Descriptors {
+        let mut kinds = Descriptors::new();
+        let folder = format!("/proc/{}/fd", self.pid.as_raw_nonzero());
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let target = fs::read_link(entry.path()).unwrap_or_default();
+            let kind = target.to_string_lossy();
+            let kind = kind.split(":[").next().unwrap_or_default().to_owned();
+            *kinds.entry(kind).or_default() += 1;
+        }
+        kinds
     }
 
     /// Has it write what it was shown lately, and takes that in.

@@ -23,7 +23,7 @@ const CALL_LIMIT: Duration = Duration::from_secs(45);
 const LIST_PERIOD: Duration = Duration::from_millis(300);
 
 /// Pods that live at one time, besides those that are left over.
-pub(crate) const WORKERS: u64 = 4;
+pub(crate) const WORKERS: u64 = 6;
 
 /// A node under load: what drives it, and its record.
 #[derive(Clone)]
@@ -83,8 +83,12 @@ impl Node {
     /// Pods one after the other, until it is over.
     pub(crate) async fn work(&self, mut chance: Chance, over: Arc<AtomicBool>) {
         while !over.load(Ordering::Relaxed) {
-            self.life(&mut chance).await;
-            sleep(chance.millis(0, 100)).await;
+            let rests = match self.life(&mut chance).await {
+                Some(()) => chance.millis(0, 100),
+                // The runtime may be down: trying at once again would only fail faster.
+                None => chance.millis(200, 500),
+            };
+            sleep(rests).await;
         }
     }
 
