@@ -2,7 +2,6 @@
 //!
 //! Two hands deal them side by side: one has the daemon, with lulls between, the other all the rest.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,9 +26,6 @@ pub(crate) struct Faults<'a> {
     pub(crate) over: &'a AtomicBool,
     /// A lull: only what the runtime runs is killed.
     lull: AtomicBool,
-    /// First processes of containers whose shim was killed, with their starting times: the runtime may
-    /// leave them running.
-    orphans: std::sync::Mutex<BTreeMap<i32, String>>,
 }
 
 #[derive(Clone, Copy)]
@@ -63,7 +59,6 @@ impl<'a> Faults<'a> {
             watcher,
             over,
             lull: AtomicBool::new(false),
-            orphans: std::sync::Mutex::default(),
         }
     }
 
@@ -215,30 +210,10 @@ impl<'a> Faults<'a> {
             return;
         };
         let mut record = self.node.record.lock();
-        let served = record.lives.iter();
-        let served = served.filter(|(_, life)| life.sandbox == id);
-        for process in served.filter_map(|(id, _)| self.first_process(id)) {
-            if let Some(started) = starting_time(process) {
-                let mut orphans = self.orphans.lock().expect("nobody panics");
-                orphans.insert(process.as_raw_nonzero().get(), started);
-            }
-        }
         record.may(&id, LifecycleKind::ContainerDied);
         if kill_process(shim, Signal::KILL).is_ok() {
             record.fault("shim SIGKILL");
         }
-    }
-
-    /// Kills the processes that lost their shim and still run.
-    pub(crate) fn end_orphans(&self) -> usize {
-        let orphans = self.orphans.lock().expect("nobody panics");
-        let still = orphans.iter().filter(|(pid, started)| {
-            let Some(pid) = Pid::from_raw(**pid) else {
-                return false;
-            };
-            starting_time(pid).as_ref() == Some(started) && kill_process(pid, Signal::KILL).is_ok()
-        });
-        still.count()
     }
 
     fn first_process(&self, id: &str) -> Option<Pid> {
@@ -265,12 +240,36 @@ fn shim_of(socket: &Path, sandbox: &str) -> Option<Pid> {
     processes.map(|entry| entry.path()).find_map(is_it)
 }
 
-/// When a process started, in the kernel's count: tells it from a later one with its number.
-fn starting_time(pid: Pid) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The 22nd field; the second one is in parentheses and may hold anything.
-    let fields = stat.rsplit_once(") ")?.1;
-    fields.split(' ').nth(19).map(ToOwned::to_owned)
+/// Ends what is left of these containers once their runtime is gone: whoever lost its shim may still run.
+/// Returns how many processes did.
+pub(crate) fn end_what_is_left(ids: impl Iterator<Item = String>) -> usize {
+    let mut ended = 0;
+    for id in ids {
+        for group in groups_of(&id) {
+            let processes = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+            let processes = processes.lines().filter_map(|pid| pid.parse().ok());
+            for process in processes.filter_map(Pid::from_raw) {
+                ended += usize::from(kill_process(process, Signal::KILL).is_ok());
+            }
+            for _ in 0..100 {
+                if fs::remove_dir(&group).is_ok() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+    ended
+}
+
+/// A container's control groups, in each hierarchy that there is.
+fn groups_of(id: &str) -> Vec<PathBuf> {
+    let root = Path::new("/sys/fs/cgroup");
+    let hierarchies = fs::read_dir(root).into_iter().flatten().flatten();
+    let hierarchies = hierarchies.map(|entry| entry.path());
+    let groups = hierarchies.chain([root.to_path_buf()]);
+    let groups = groups.map(|hierarchy| hierarchy.join("k8s.io").join(id));
+    groups.filter(|group| group.is_dir()).collect()
 }
 
 /// Ends the faults however the run ends: nothing may stay stopped.

@@ -358,6 +358,18 @@ mod tests {
         assert!(verdict.is_right(), "{verdict:#?}");
     }
 
+    /// Its sandbox was asked for in second 0, and the call never answered.
+    #[test]
+    fn what_an_unanswered_call_did_may_be_told_before_the_driver_knows_it() {
+        let mut record = record();
+        record.asked_for.insert("pod".to_owned(), second(0));
+        let mut early = all();
+        early[0].at = second(0);
+        assert!(!judge(&record, &early, &Shown::default()).is_right());
+        record.uncertain_pods.insert("pod".to_owned());
+        assert!(judge(&record, &early, &Shown::default()).is_right());
+    }
+
     #[test]
     fn lies_are_found() {
         let mut early = all();

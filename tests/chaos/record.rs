@@ -48,6 +48,8 @@ impl Life {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
     pub(crate) lives: BTreeMap<String, Life>,
+    /// When a pod's first sandbox was asked for.
+    pub(crate) asked_for: BTreeMap<String, UnixNanos>,
     /// Pods with a call that failed after it was issued: they may have subjects that nobody named.
     pub(crate) uncertain_pods: BTreeSet<String>,
     /// When the runtime was ended: its recovery may find containers dead.
@@ -151,7 +153,8 @@ impl Record {
         }
         for (id, life) in &mut self.lives {
             if life.known < span.begun && !life.is_gone() && !present.contains(id.as_str()) {
-                let last = life.last_listed.values().map(|last| last.ended).max();
+                // The last list that has it is true of some moment after it was sent.
+                let last = life.last_listed.values().map(|last| last.begun).max();
                 let removal = Span {
                     begun: last.unwrap_or(life.known),
                     ended: span.ended,
@@ -165,7 +168,7 @@ impl Record {
         let Some(life) = self.lives.get_mut(id) else {
             return;
         };
-        let before = life.last_listed.values().map(|last| last.ended).max();
+        let before = life.last_listed.values().map(|last| last.begun).max();
         let since = Span {
             begun: before.unwrap_or(life.known).min(span.begun),
             ended: span.ended,
@@ -190,6 +193,10 @@ impl Record {
     /// From when on a change may have happened, its sandbox's fate and the runtime's deaths included.
     pub(crate) fn possible_from(&self, life: &Life, kind: LifecycleKind) -> Option<UnixNanos> {
         use LifecycleKind::{ContainerDied, ContainerRemoved, ContainerStarted};
+        // Nobody knows which of its calls were carried out, and when.
+        if self.uncertain_pods.contains(&life.pod) {
+            return self.asked_for.get(&life.pod).copied();
+        }
         let own = |kind| life.may.get(&kind).copied();
         let of_sandbox = |kind| {
             self.lives

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::chance::Chance;
 use crate::companion::Companion;
 use crate::driver::Driver;
-use crate::faults::{Faults, OverAtLast};
+use crate::faults::{Faults, OverAtLast, end_what_is_left};
 use crate::judge::{Verdict, judge};
 use crate::testbed::{Testbed, Version};
 use crate::vitals::{growth, leaked, quarters};
@@ -75,7 +75,6 @@ pub(crate) async fn run(
     workers.abort_all();
     let mut wrong = rest(&node, &watcher, &companion, version, &mut chance).await;
     helpers.abort_all();
-    let orphans = faults.end_orphans();
 
     let differences = companion.differences(&node.driver, REST).await;
     wrong.extend(differences.into_iter().map(|line| format!("cache: {line}")));
@@ -94,12 +93,20 @@ pub(crate) async fn run(
     wrong.extend(strange.into_iter().map(|line| format!("printed: {line}")));
     let mut text = figures(version, &node, &watcher, &verdict, &beside, quarters);
     let counters = companion.stats().await.engine.counters;
-    let _ = writeln!(text, "  beside, counted: {counters:?}");
+    let _ = writeln!(
+        text,
+        "  beside: missed {:?}, ignored {:?}, contradictions {:?}, doubts {}, streams {}, relists {}",
+        counters.missed,
+        counters.ignored,
+        counters.contradictions,
+        counters.doubts,
+        counters.streams_opened,
+        counters.relists
+    );
     let _ = writeln!(
         text,
         "  pleg watch, at rest before and after: descriptors {before:?} and {after:?}"
     );
-    let _ = writeln!(text, "  orphaned processes ended: {orphans}");
     if !wrong.is_empty() {
         keep(&directory, &node, &watcher, &companion, &said);
     }
@@ -113,6 +120,9 @@ pub(crate) async fn run(
     if !bed.stop() {
         wrong.push("the test bed was not cleaned up".to_owned());
     }
+    let ids: Vec<String> = node.record.lock().lives.keys().cloned().collect();
+    let orphans = end_what_is_left(ids.into_iter());
+    let _ = writeln!(text, "  processes that had outlived their shims: {orphans}");
     let label = version.label();
     let wrong = wrong.into_iter().map(|line| format!("{label}: {line}"));
     Report {

@@ -223,6 +223,11 @@ impl Node {
 
     async fn run_sandbox(&self, pod: &PodIdentity, attempt: u32) -> Option<Sandbox> {
         let begun = wall_clock();
+        {
+            let mut record = self.record.lock();
+            let asked = &mut record.asked_for;
+            asked.entry(pod.uid.to_string()).or_insert(begun);
+        }
         let run = self.driver.run_sandbox(pod, attempt);
         let (sandbox, span) = self.call(pod.uid.as_str(), run).await?;
         let id = sandbox.id.as_str();
