@@ -9,7 +9,7 @@ use futures::StreamExt;
 use pleg::cri::Tapped;
 use pleg::engine::Output;
 use pleg::feed::WatchFrom;
-use pleg::lifecycle::Now;
+use pleg::lifecycle::{EventSubject, Now};
 use pleg::{Pleg, Stats};
 use tokio::time::{sleep, timeout};
 
@@ -48,7 +48,7 @@ impl Companion {
         let (list, handle) = (Arc::clone(&told), pleg.clone());
         runtime.spawn(async move {
             while let Some(event) = events.next().await {
-                let id = event.subject.as_ref().map(|subject| subject.id());
+                let id = event.subject.as_ref().map(EventSubject::id);
                 list.lock().expect("nobody panics").push(Telling {
                     pod: event.pod.uid.to_string(),
                     id: id.map(|id| id.as_str().to_owned()).unwrap_or_default(),

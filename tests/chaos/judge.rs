@@ -139,12 +139,11 @@ fn loss(
 ) -> Option<String> {
     let last = events.last().map(|event| event.kind);
     let present = present(life);
-    if !events.is_empty() || was_shown || !life.is_gone() {
-        if last != present {
-            return Some(format!(
-                "{id}: now {present:?}, last told {last:?} (shown: {was_shown}): {life:?}"
-            ));
-        }
+    let must_be_known = !events.is_empty() || was_shown || !life.is_gone();
+    if must_be_known && last != present {
+        return Some(format!(
+            "{id}: now {present:?}, last told {last:?} (shown: {was_shown}): {life:?}"
+        ));
     }
     let unseen = long_phases(record, life)
         .into_iter()
@@ -379,7 +378,9 @@ mod tests {
         wrong_code[1].exit_code = Some(0);
         assert_eq!(verdict(&wrong_code).untrue.len(), 1);
         let mut ghost = all();
-        ghost.iter_mut().for_each(|event| event.id = "ghost".into());
+        for event in &mut ghost {
+            event.id = "ghost".into();
+        }
         assert_eq!(verdict(&ghost).untrue.len(), 3);
         let mut listed = record();
         let app = listed.lives.get_mut("app").expect("it is there");

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `PLEG_CHAOS_SEED` repeats a plan of pods and faults; `PLEG_CHAOS_RUNTIMES=1.7,2.1` leaves some out.
-//! What a failed run leaves to look at lies in `target/tmp/chaos-*`.
+//! What a failed run leaves to look at lies in `target/tmp/chaos-*`; `PLEG_CHAOS_KEEP=1` keeps it of any
+//! run. The recording there plays with `pleg replay`.
 
 use std::time::Duration;
 

@@ -73,7 +73,8 @@ pub(crate) async fn run(
     let all_lives_end = async { while workers.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(REST, all_lives_end).await;
     workers.abort_all();
-    let mut wrong = rest(&node, &watcher, &companion, version, &mut chance).await;
+    let resting = rest(&node, &watcher, &companion, version, &mut chance);
+    let mut wrong = Box::pin(resting).await;
     helpers.abort_all();
 
     let differences = companion.differences(&node.driver, REST).await;
@@ -107,13 +108,14 @@ pub(crate) async fn run(
         text,
         "  pleg watch, at rest before and after: descriptors {before:?} and {after:?}"
     );
-    if !wrong.is_empty() {
+    let keeps = std::env::var_os("PLEG_CHAOS_KEEP").is_some();
+    if !wrong.is_empty() || keeps {
         keep(&directory, &node, &watcher, &companion, &said);
     }
     if !watcher.end().await {
         wrong.push("pleg watch did not end well".to_owned());
     }
-    if wrong.is_empty() {
+    if wrong.is_empty() && !keeps {
         let _ = fs::remove_dir_all(&directory);
     }
     drop(watcher);

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pleg::lifecycle::{LifecycleEvent, UnixNanos};
+use pleg::lifecycle::{EventSubject, LifecycleEvent, UnixNanos};
 use pleg::scenario::recording::{self, Record};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{sleep, timeout};
@@ -204,7 +204,7 @@ impl Printed {
     fn take(&mut self, line: String) {
         let at = wall_clock();
         if let Ok(event) = serde_json::from_str::<LifecycleEvent>(&line) {
-            let id = event.subject.as_ref().map(|subject| subject.id());
+            let id = event.subject.as_ref().map(EventSubject::id);
             self.told.push(Telling {
                 pod: event.pod.uid.to_string(),
                 id: id.map(|id| id.as_str().to_owned()).unwrap_or_default(),

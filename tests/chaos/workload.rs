@@ -96,11 +96,11 @@ impl Node {
     /// janitor's.
     pub(crate) async fn life(&self, chance: &mut Chance) -> Option<()> {
         let pod = self.new_pod();
-        for attempt in 0..1 + u32::from(chance.percent(15)) {
+        for attempt in 0..=u32::from(chance.percent(15)) {
             let sandbox = self.run_sandbox(&pod, attempt).await?;
-            for number in 0..1 + chance.below(3) {
+            for number in 0..=chance.below(3) {
                 let name = format!("app-{number}");
-                for attempt in 0..1 + u32::from(chance.percent(30)) {
+                for attempt in 0..=u32::from(chance.percent(30)) {
                     let id = self
                         .run_container(&pod, &sandbox, &name, attempt, chance)
                         .await?;
