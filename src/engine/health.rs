@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Mode};
+use crate::law::Law;
 use crate::lifecycle::{Mono, PodUid};
 
 /// A call that has no answer yet.
@@ -130,7 +131,7 @@ impl HealthWatch {
 
     pub(super) fn threshold_changed(&mut self, now: Mono, threshold: Duration) {
         if let Some(bad_at) = self.bad_at
-            && now.after(threshold) < bad_at
+            && (now.after(threshold) < bad_at || !Law::HealthIsNotWashedClean.holds())
         {
             self.bad_at = Some(now.after(threshold));
             self.threshold = threshold;

@@ -27,6 +27,8 @@
 //! `hearing` (what an event may do), `merging` and `inspections` (what a read may do), `readers` (what
 //! freshness may be claimed), `trust` and `supervisor` (when to believe the stream).
 
+#[cfg(test)]
+mod breakages;
 mod calls;
 #[cfg(test)]
 mod canonical;
@@ -82,6 +84,7 @@ use staleness::ClockGuard;
 use supervisor::Supervisor;
 use trust::Trust;
 
+use crate::law::Law;
 use crate::lifecycle::{Mark, Mono, Now, PodUid, Refusal, Revision, SeqPoint, SubjectId};
 
 /// The state machine. See the module's documentation for how to drive it.
@@ -121,6 +124,9 @@ pub struct Engine {
     outputs: VecDeque<Output>,
     counters: Counters,
     last_stream_end: Option<Arc<str>>,
+    /// The law that a test suspended when it made this engine: suspended wherever the engine runs.
+    #[cfg(test)]
+    suspended: Option<Law>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,6 +166,8 @@ impl Engine {
             outputs: VecDeque::new(),
             counters: Counters::default(),
             last_stream_end: None,
+            #[cfg(test)]
+            suspended: Law::suspended(),
             settings,
         }
     }
@@ -172,6 +180,8 @@ impl Engine {
 
     /// Takes one input at one moment.
     pub fn handle(&mut self, now: Now, input: Input) {
+        #[cfg(test)]
+        let _suspension = self.suspended.map(Law::suspend);
         match (self.phase, &input) {
             (EnginePhase::NotStarted, Input::Start) => self.phase = EnginePhase::Running,
             (EnginePhase::Running, Input::Start) => return,
@@ -355,7 +365,12 @@ impl Engine {
 
     /// Forgets the oldest removed subjects past the limit, once everything of them was told.
     fn evict_tombstones(&mut self) {
-        while self.records.tombstones.len() > self.settings.tombstones {
+        let kept = if Law::TombstonesAreKept.holds() {
+            self.settings.tombstones
+        } else {
+            0
+        };
+        while self.records.tombstones.len() > kept {
             let Some((_, oldest)) = self.records.tombstones.first().cloned() else {
                 return;
             };

@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Mono, Phase, ReportedState, SeqPoint};
+use crate::law::Law;
 
 /// When a read was sent and when its answer was taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -21,6 +22,20 @@ pub struct Window {
     pub begun: SeqPoint,
     /// When the answer was taken in.
     pub seen: SeqPoint,
+}
+
+impl Window {
+    /// The window of a read, however late its answer came.
+    pub(crate) fn of_read(sent: SeqPoint, answered: SeqPoint) -> Self {
+        Self {
+            begun: if Law::LateAnswersKeepTheirWindow.holds() {
+                sent
+            } else {
+                answered
+            },
+            seen: answered,
+        }
+    }
 }
 
 /// What a claim did to the knowledge it met.
@@ -152,7 +167,11 @@ impl Knowledge {
 
     /// An event says that the subject has come to `phase`. Events have no beginning: they only join.
     pub fn hear_event(&mut self, phase: Phase, at: SeqPoint) -> Verdict {
-        self.join(phase, at)
+        let verdict = self.join(phase, at);
+        if self.is_removed() && !Law::OnlyReadsProveRemoval.holds() {
+            self.removal_proven.get_or_insert(at);
+        }
+        verdict
     }
 
     /// A read shows the subject.
@@ -168,12 +187,12 @@ impl Knowledge {
 
     /// A read whose filter would have matched the subject does not show it.
     pub fn hear_absence(&mut self, window: Window, settle: Duration) -> Verdict {
-        let shown_to_that_read = if self.first_by_event {
+        let shown_to_that_read = if self.first_by_event && Law::EventNewsSettles.holds() {
             window.begun.is_past(self.first_heard, settle)
         } else {
             self.first_heard < window.begun
         };
-        if !shown_to_that_read {
+        if !shown_to_that_read && Law::AbsenceNeedsOlderNews.holds() {
             let visible = if self.first_by_event {
                 self.first_heard.at.after(settle)
             } else {
@@ -187,7 +206,7 @@ impl Knowledge {
     }
 
     fn join(&mut self, phase: Phase, seen: SeqPoint) -> Verdict {
-        if self.phase.is_some_and(|known| phase < known) {
+        if self.phase.is_some_and(|known| phase < known) && Law::FurtherPhaseWins.holds() {
             return Verdict::Behind;
         }
         let from = self.phase;
@@ -195,7 +214,9 @@ impl Knowledge {
         self.phase = Some(phase);
         self.unknown = false;
         self.seen = self.seen.max(seen);
-        self.doubted = None;
+        if Law::SupportCancelsDoubt.holds() {
+            self.doubted = None;
+        }
         if moved {
             Verdict::Moved { from }
         } else {
@@ -223,30 +244,26 @@ impl Knowledge {
         if window.begun <= self.seen {
             return Verdict::Behind;
         }
-        if !window.begun.is_past(self.seen, settle) {
+        if !window.begun.is_past(self.seen, settle) && Law::StepBackSettles.holds() {
             return Verdict::TooSoon {
                 ask_at: self.seen.at.after(settle),
             };
         }
-        match self.doubted {
-            Some(first) if window.begun.is_past(first, settle) => {
-                self.phase = Some(phase);
-                self.unknown = false;
-                self.seen = window.seen;
-                self.doubted = None;
-                self.removal_proven = None;
-                self.stepped_back = true;
-                Verdict::SteppedBack
-            }
-            Some(first) => Verdict::Doubted {
-                ask_at: first.at.after(settle),
-            },
-            None => {
-                self.doubted = Some(window.seen);
-                Verdict::Doubted {
-                    ask_at: window.seen.at.after(settle),
-                }
-            }
+        let is_confirmed = self
+            .doubted
+            .is_some_and(|first| window.begun.is_past(first, settle));
+        if is_confirmed || !Law::StepBackIsConfirmed.holds() {
+            self.phase = Some(phase);
+            self.unknown = false;
+            self.seen = window.seen;
+            self.doubted = None;
+            self.removal_proven = None;
+            self.stepped_back = true;
+            return Verdict::SteppedBack;
+        }
+        let first = *self.doubted.get_or_insert(window.seen);
+        Verdict::Doubted {
+            ask_at: first.at.after(settle),
         }
     }
 
