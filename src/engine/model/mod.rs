@@ -34,12 +34,13 @@ mod step;
 mod truth;
 mod walk;
 
-pub(crate) use oracle::Violation;
-pub(crate) use run::Run;
+pub(crate) use explore::{Bounds, Counterexample, Explored, search};
+pub(crate) use oracle::{Violation, violated};
+pub(crate) use run::{Run, settings};
 pub(crate) use step::{Budget, Fault, Habits, Lie, Step, Told};
 pub(crate) use truth::{
     Cast, ONE_CONTAINER, Stage, Subject, TWO_CONTAINERS, TWO_SANDBOXES, Truth, UNLABELLED,
 };
-pub(crate) use walk::end;
+pub(crate) use walk::{Dice, end, replay, walk};
 
 mod tests;

@@ -22,7 +22,7 @@ pub(crate) struct Violation {
     pub detail: String,
 }
 
-pub(super) fn violated<T>(property: &'static str, detail: String) -> Result<T, Violation> {
+pub(crate) fn violated<T>(property: &'static str, detail: String) -> Result<T, Violation> {
     Err(Violation { property, detail })
 }
 

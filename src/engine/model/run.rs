@@ -112,14 +112,22 @@ impl Run {
         budget: Budget,
         truth: Truth,
     ) -> Result<Self, Violation> {
+        Self::cold_with(settings(), cast, habits, budget, truth)
+    }
+
+    /// The same for an engine that is set up in another way.
+    pub(crate) fn cold_with(
+        settings: Settings,
+        cast: Cast,
+        habits: Habits,
+        budget: Budget,
+        truth: Truth,
+    ) -> Result<Self, Violation> {
         let now = Now {
             mono: Mono(1_000_000_000),
             wall: UnixNanos(WALL_AT_START),
         };
-        let mut engine = Engine::new(Settings {
-            jitter_percent: 0,
-            ..Settings::default()
-        });
+        let mut engine = Engine::new(settings);
         let mark = engine.mark(now);
         let mut run = Self {
             cast,
@@ -154,7 +162,18 @@ impl Run {
         budget: Budget,
         changes: &[(Subject, Stage)],
     ) -> Result<Self, Violation> {
-        let mut run = Self::cold(cast, habits, budget, Truth::NOTHING)?;
+        Self::settled_with(settings(), cast, habits, budget, changes)
+    }
+
+    /// The same for an engine that is set up in another way.
+    pub(crate) fn settled_with(
+        settings: Settings,
+        cast: Cast,
+        habits: Habits,
+        budget: Budget,
+        changes: &[(Subject, Stage)],
+    ) -> Result<Self, Violation> {
+        let mut run = Self::cold_with(settings, cast, habits, budget, Truth::NOTHING)?;
         run.catch_up()?;
         for &(subject, to) in changes {
             run.change(subject, to, Told::Truly);
@@ -238,6 +257,14 @@ impl Run {
             (about, kind, snapshot, age, stamped, lie).hash(&mut hasher);
         }
         hasher.value()
+    }
+}
+
+/// The settings that searches use: no jitter, which would only multiply states.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        jitter_percent: 0,
+        ..Settings::default()
     }
 }
 
