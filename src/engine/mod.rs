@@ -49,6 +49,8 @@ mod publish;
 mod readers;
 mod records;
 mod settings;
+#[cfg(test)]
+mod simulation;
 mod staleness;
 mod stream;
 mod subject;
