@@ -11,6 +11,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::oracle::Violation;
 use super::run::Run;
+use super::scenario::scenario;
 use super::step::Step;
 
 const BATCH: usize = 512;
@@ -26,6 +27,25 @@ pub(crate) struct Counterexample {
     pub steps: Vec<Step>,
     /// What did not hold after the last step.
     pub violation: Violation,
+    /// The same for `pleg replay`.
+    pub scenario: String,
+}
+
+impl Counterexample {
+    pub(crate) fn new(
+        name: &'static str,
+        start: &Run,
+        steps: Vec<Step>,
+        violation: Violation,
+    ) -> Self {
+        let scenario = scenario(name, start, &steps, &violation);
+        Self {
+            start: name,
+            steps,
+            violation,
+            scenario,
+        }
+    }
 }
 
 impl fmt::Display for Counterexample {
@@ -36,8 +56,8 @@ impl fmt::Display for Counterexample {
         }
         write!(
             f,
-            "{} does not hold: {}\nfrom {:?}:\n{steps}",
-            self.violation.property, self.violation.detail, self.start
+            "{} does not hold: {}\nfrom {:?}:\n{steps}\nas a scenario, for pleg replay:\n\n{}",
+            self.violation.property, self.violation.detail, self.start, self.scenario
         )
     }
 }
@@ -268,10 +288,6 @@ impl Search<'_> {
     ) -> Box<Counterexample> {
         let mut steps = self.steps_to(node);
         steps.extend(last);
-        Box::new(Counterexample {
-            start: self.name,
-            steps,
-            violation,
-        })
+        Box::new(Counterexample::new(self.name, self.start, steps, violation))
     }
 }

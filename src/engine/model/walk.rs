@@ -61,11 +61,7 @@ pub(crate) fn walk(
     match outcome {
         Ok(()) => Ok(()),
         Err(violation) => Err(Box::new(shrink(
-            Counterexample {
-                start: name,
-                steps,
-                violation,
-            },
+            Counterexample::new(name, start, steps, violation),
             start,
         ))),
     }
@@ -145,8 +141,7 @@ fn shrink(mut example: Counterexample, start: &Run) -> Counterexample {
                     if violation.property == example.violation.property
                         && steps.len() < example.steps.len() =>
                 {
-                    example.steps = steps;
-                    example.violation = violation;
+                    example = Counterexample::new(example.start, start, steps, violation);
                     shorter_found = true;
                 }
                 _ => at += piece,

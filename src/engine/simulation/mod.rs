@@ -15,6 +15,7 @@ mod draft;
 mod node;
 mod play;
 mod rest;
+mod scenario;
 mod shrink;
 mod trouble;
 mod watchers;
@@ -25,7 +26,9 @@ mod tests;
 
 pub(crate) use act::{Act, Plan};
 pub(crate) use play::Play;
-pub(crate) use shrink::shrink;
+pub(crate) use shrink::{shrink, shrink_with};
+
+use std::fmt;
 
 use crate::engine::Settings;
 use crate::engine::model::Violation;
@@ -38,6 +41,15 @@ const WATCHED_FOR_QUIET: u64 = 16;
 pub(crate) struct Failure {
     pub(crate) plan: Plan,
     pub(crate) violation: Violation,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { property, detail } = &self.violation;
+        let seed = self.plan.seed;
+        writeln!(f, "{property} does not hold with seed {seed}: {detail}")?;
+        write!(f, "as a scenario, for pleg replay:\n\n{}", self.scenario())
+    }
 }
 
 /// Plays the plan of a seed with the settings that simulations use.
