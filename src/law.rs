@@ -133,11 +133,6 @@ mod suspension {
                 before: SUSPENDED.replace(Some(self)),
             }
         }
-
-        /// The law that is suspended on this thread.
-        pub(crate) fn suspended() -> Option<Self> {
-            SUSPENDED.get()
-        }
     }
 
     impl Drop for Suspension {

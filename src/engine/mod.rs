@@ -51,6 +51,8 @@ mod publish;
 mod readers;
 mod records;
 mod settings;
+#[cfg(test)]
+mod simulation;
 mod staleness;
 mod stream;
 mod subject;
@@ -124,9 +126,6 @@ pub struct Engine {
     outputs: VecDeque<Output>,
     counters: Counters,
     last_stream_end: Option<Arc<str>>,
-    /// The law that a test suspended when it made this engine: suspended wherever the engine runs.
-    #[cfg(test)]
-    suspended: Option<Law>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -166,8 +165,6 @@ impl Engine {
             outputs: VecDeque::new(),
             counters: Counters::default(),
             last_stream_end: None,
-            #[cfg(test)]
-            suspended: Law::suspended(),
             settings,
         }
     }
@@ -180,8 +177,6 @@ impl Engine {
 
     /// Takes one input at one moment.
     pub fn handle(&mut self, now: Now, input: Input) {
-        #[cfg(test)]
-        let _suspension = self.suspended.map(Law::suspend);
         match (self.phase, &input) {
             (EnginePhase::NotStarted, Input::Start) => self.phase = EnginePhase::Running,
             (EnginePhase::Running, Input::Start) => return,

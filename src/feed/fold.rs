@@ -17,7 +17,7 @@ use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectI
 type Place = (Revision, u64);
 
 /// What a subscriber has still to be told, folded.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Fold {
     /// Whatever was first published up to here, the subscriber was told of, or could have been.
     began: Revision,
@@ -30,7 +30,7 @@ pub(super) struct Fold {
 }
 
 /// One subject in the fold. It stays, once told of, until its `ContainerRemoved` is taken.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Folded {
     /// Whether the subscriber was told of it.
     shown: bool,

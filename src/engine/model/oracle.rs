@@ -22,7 +22,12 @@ pub(crate) struct Violation {
     pub detail: String,
 }
 
-pub(super) fn violated<T>(property: &'static str, detail: String) -> Result<T, Violation> {
+/// A detail for a place where there is one line for it.
+pub(crate) fn as_one_line(detail: &str) -> String {
+    detail.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn violated<T>(property: &'static str, detail: String) -> Result<T, Violation> {
     Err(Violation { property, detail })
 }
 
@@ -408,9 +413,9 @@ impl Oracle {
         for subject in self.cast.subjects() {
             let stage = truth.stage(subject);
             let right = match shown(self.cast, status, subject) {
-                Shown::As(phase) => stage.phase() == Some(phase),
+                Shown::As(phase) => stage != Stage::Obscured && stage.phase() == Some(phase),
                 Shown::Not => !stage.is_present(),
-                Shown::Unknown => false,
+                Shown::Unknown => stage == Stage::Obscured,
             };
             if !right {
                 return wrong(format!(
