@@ -104,9 +104,6 @@ impl Law {
 }
 
 #[cfg(test)]
-pub(crate) use suspension::Suspension;
-
-#[cfg(test)]
 mod suspension {
     use std::cell::Cell;
 
@@ -132,6 +129,16 @@ mod suspension {
             Suspension {
                 before: SUSPENDED.replace(Some(self)),
             }
+        }
+
+        /// Tells the story without the law: it must fail.
+        pub(crate) fn is_missed_by(self, story: fn()) {
+            let _suspension = self.suspend();
+            let outcome = std::panic::catch_unwind(story);
+            assert!(
+                outcome.is_err(),
+                "{self:?} is broken and the story does not miss it"
+            );
         }
     }
 

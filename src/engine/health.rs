@@ -186,4 +186,10 @@ mod tests {
             HealthState::NotYetRelisted
         );
     }
+
+    #[test]
+    fn health_that_is_washed_clean_is_missed() {
+        Law::HealthIsNotWashedClean
+            .is_missed_by(a_switch_to_events_does_not_wash_a_bad_state_clean);
+    }
 }

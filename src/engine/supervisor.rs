@@ -344,4 +344,9 @@ mod tests {
         );
         assert!(drawn[8..].windows(2).any(|pair| pair[0] != pair[1]));
     }
+
+    #[test]
+    fn a_schedule_that_begins_anew_with_each_connection_is_missed() {
+        Law::BackoffOutlivesConnecting.is_missed_by(opening_alone_does_not_begin_the_schedule_anew);
+    }
 }

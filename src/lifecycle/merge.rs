@@ -455,4 +455,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn an_old_doubt_that_support_does_not_cancel_is_missed() {
+        Law::SupportCancelsDoubt
+            .is_missed_by(support_for_the_old_phase_in_between_cancels_the_first_doubt);
+    }
+
+    #[test]
+    fn an_absence_too_soon_after_an_event_is_missed() {
+        Law::EventNewsSettles
+            .is_missed_by(absence_says_nothing_of_what_was_first_heard_after_the_list_was_sent);
+    }
 }
