@@ -112,7 +112,7 @@ fn stale_news_that_is_merged_brings_the_dead_back() {
         Law::StaleNewsIsNotTaken,
         "No regress",
         &late_news_of_the_dead(70_000),
-        3,
+        4,
     );
 }
 
@@ -122,7 +122,7 @@ fn a_stale_read_that_is_merged_brings_the_dead_back() {
         Law::StaleReadsAreNotTaken,
         "No regress",
         &old_reads_of_the_dead(),
-        3,
+        4,
     );
 }
 
