@@ -49,6 +49,8 @@ pub(crate) struct Oracle {
     status: Option<Arc<PodStatus>>,
     /// The furthest that the cache says of each subject; Removed if it said more once.
     published: [Option<Phase>; MAX_SUBJECTS],
+    /// Subjects that the cache showed, be it without a phase.
+    was_shown: [bool; MAX_SUBJECTS],
     told: [EventSet; MAX_SUBJECTS],
     /// Subjects that false news was delivered of.
     slandered: [bool; MAX_SUBJECTS],
@@ -71,6 +73,7 @@ impl Hash for Oracle {
     /// Leaves out what only grows: marks, revisions and the history that belongs to old marks.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.published.hash(state);
+        self.was_shown.hash(state);
         self.told.hash(state);
         self.slandered.hash(state);
         self.stepped_back.hash(state);
@@ -89,6 +92,7 @@ impl Oracle {
             cast,
             status: None,
             published: [None; MAX_SUBJECTS],
+            was_shown: [false; MAX_SUBJECTS],
             told: [EventSet::EMPTY; MAX_SUBJECTS],
             slandered: [false; MAX_SUBJECTS],
             stepped_back: [false; MAX_SUBJECTS],
@@ -187,11 +191,14 @@ impl Oracle {
         }
         for subject in self.cast.subjects() {
             let before = self.published[subject.index()];
-            let after = match shown(self.cast, status.as_deref(), subject) {
+            let shown = shown(self.cast, status.as_deref(), subject);
+            let was_shown = &mut self.was_shown[subject.index()];
+            let after = match shown {
                 Shown::As(phase) => Some(phase),
                 Shown::Unknown => before,
-                Shown::Not => before.map(|_| Phase::Removed),
+                Shown::Not => was_shown.then_some(Phase::Removed),
             };
+            *was_shown |= !matches!(shown, Shown::Not);
             self.one_published(subject, before, after, truth)?;
         }
         self.reinspect_waits &= status.is_some();

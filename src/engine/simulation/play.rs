@@ -241,7 +241,7 @@ impl Play {
         let is_message = |due: &Due| {
             matches!(
                 due,
-                Due::Arrives(..) | Due::Dropped(..) | Due::Released(_) | Due::StreamEnds(..)
+                Due::Arrives(..) | Due::Dropped(..) | Due::StreamEnds(..)
             )
         };
         !self.queue.values().any(is_message) && self.calls.values().all(|call| call.asked >= since)
