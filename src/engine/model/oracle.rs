@@ -54,6 +54,8 @@ pub(crate) struct Oracle {
     told: [EventSet; MAX_SUBJECTS],
     /// Subjects that false news was delivered of.
     slandered: [bool; MAX_SUBJECTS],
+    /// Subjects that nobody knew when an item of a full relist could not be read.
+    hidden: [bool; MAX_SUBJECTS],
     stepped_back: [bool; MAX_SUBJECTS],
     /// Subjects that stepped back and have changed since the last `PodSync`.
     unsynced: [bool; MAX_SUBJECTS],
@@ -76,6 +78,7 @@ impl Hash for Oracle {
         self.was_shown.hash(state);
         self.told.hash(state);
         self.slandered.hash(state);
+        self.hidden.hash(state);
         self.stepped_back.hash(state);
         self.unsynced.hash(state);
         self.inspections_failed.hash(state);
@@ -95,6 +98,7 @@ impl Oracle {
             was_shown: [false; MAX_SUBJECTS],
             told: [EventSet::EMPTY; MAX_SUBJECTS],
             slandered: [false; MAX_SUBJECTS],
+            hidden: [false; MAX_SUBJECTS],
             stepped_back: [false; MAX_SUBJECTS],
             unsynced: [false; MAX_SUBJECTS],
             inspections_failed: false,
@@ -112,6 +116,12 @@ impl Oracle {
 
     pub(super) fn false_news_of(&mut self, subject: Subject) {
         self.slandered[subject.index()] = true;
+    }
+
+    /// An item of a full relist cannot be read. If nobody knew the subject, nobody can say whose it
+    /// is, and the list vouches without it.
+    pub(super) fn is_hidden(&mut self, subject: Subject) {
+        self.hidden[subject.index()] |= !self.was_shown[subject.index()];
     }
 
     pub(super) fn an_inspection_failed(&mut self) {
@@ -396,7 +406,11 @@ impl Oracle {
                 Shown::As(phase) => {
                     earliest.phase() <= Some(phase) && Some(phase) <= latest.phase()
                 }
-                Shown::Not => earliest == Stage::Absent || latest == Stage::Removed,
+                Shown::Not => {
+                    earliest == Stage::Absent
+                        || latest == Stage::Removed
+                        || self.hidden[subject.index()]
+                }
                 Shown::Unknown => true,
             };
             if !honest {

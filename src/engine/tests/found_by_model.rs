@@ -346,3 +346,20 @@ fn a_container_in_state_unknown_comes_back_after_a_false_deleted() {
         ],
     );
 }
+
+/// A list filtered by the pod had an item that could not be read, of an id that nobody knew, and
+/// vouched for the pod without it.
+#[test]
+fn a_pod_is_not_vouched_for_by_a_list_with_an_item_of_it_that_cannot_be_read() {
+    comes_right(
+        trusted(),
+        &[
+            silently(CONTAINER, Stage::Created),
+            READ_PHASES,
+            Step::AnswerUnreadable {
+                call: 0,
+                subject: CONTAINER,
+            },
+        ],
+    );
+}
