@@ -78,11 +78,19 @@ impl Engine {
         }
         for id in sandboxes.unreadable.iter().chain(&containers.unreadable) {
             // Present, and no more is known: neither absent nor vouched for.
-            if let Some(id) = self.records.find(id)
-                && let Some(subject) = self.records.subjects.get_mut(&id)
-            {
-                subject.listed = scope.covers(&subject.pod);
-                unvouched.unclear(&subject.pod);
+            let known = self.records.find(id);
+            match (
+                known.and_then(|id| self.records.subjects.get_mut(&id)),
+                scope,
+            ) {
+                (Some(subject), _) => {
+                    subject.listed = scope.covers(&subject.pod);
+                    unvouched.unclear(&subject.pod);
+                }
+                // Whatever it is, the filter says whose.
+                (None, Scope::Pod(uid)) => unvouched.unclear(uid),
+                // It is of no pod that anybody can name: the list vouches for what could be read.
+                (None, Scope::Node) => {}
             }
         }
         for listing in &sandboxes.items {

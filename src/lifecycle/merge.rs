@@ -177,11 +177,13 @@ impl Knowledge {
     /// A read shows the subject.
     pub fn hear_read(&mut self, state: ReportedState, window: Window, settle: Duration) -> Verdict {
         match state.phase() {
+            // It is there, whatever it does: that contradicts a removal.
+            None if self.is_removed() => self.hear_contradiction(None, window, settle),
             None => self.hear_unknown(window),
             Some(phase) if self.phase.is_none_or(|known| phase >= known) => {
                 self.join(phase, window.seen)
             }
-            Some(phase) => self.hear_contradiction(phase, window, settle),
+            Some(phase) => self.hear_contradiction(Some(phase), window, settle),
         }
     }
 
@@ -230,7 +232,7 @@ impl Knowledge {
         if self.unknown && self.phase.is_none() {
             return Verdict::Agrees;
         }
-        if window.begun <= self.seen || self.is_removed() {
+        if window.begun <= self.seen {
             return Verdict::Behind;
         }
         if self.unknown {
@@ -240,7 +242,12 @@ impl Knowledge {
         Verdict::Moved { from: self.phase }
     }
 
-    fn hear_contradiction(&mut self, phase: Phase, window: Window, settle: Duration) -> Verdict {
+    fn hear_contradiction(
+        &mut self,
+        phase: Option<Phase>,
+        window: Window,
+        settle: Duration,
+    ) -> Verdict {
         if window.begun <= self.seen {
             return Verdict::Behind;
         }
@@ -253,8 +260,8 @@ impl Knowledge {
             .doubted
             .is_some_and(|first| window.begun.is_past(first, settle));
         if is_confirmed || !Law::StepBackIsConfirmed.holds() {
-            self.phase = Some(phase);
-            self.unknown = false;
+            self.phase = phase;
+            self.unknown = phase.is_none();
             self.seen = window.seen;
             self.doubted = None;
             self.removal_proven = None;

@@ -74,6 +74,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
+    #[allow(dead_code, reason = "for those who break a law on purpose")]
     /// So many states, of any depth, on the caller's own thread.
     pub(crate) fn states(states: usize) -> Self {
         Self {

@@ -268,6 +268,10 @@ impl Run {
     }
 
     fn answer_unreadable(&mut self, call: u8, subject: Subject) -> Result<(), Violation> {
+        let asked = self.calls.get(usize::from(call)).map(|call| &call.question);
+        if asked == Some(&Question::FullRelist) {
+            self.oracle.is_hidden(subject);
+        }
         let (request, answer) = self.end_call(call, u8::MAX, u8::MAX)?;
         let id = self.cast.id(subject);
         let answer = match answer {

@@ -26,6 +26,8 @@ struct Reader {
 struct Said {
     /// The furthest that the cache says; Removed if it said more once.
     published: Option<Phase>,
+    /// The cache showed it, be it without a phase.
+    was_shown: bool,
     told: EventSet,
     /// False news of it was heard.
     slandered: bool,
@@ -137,11 +139,13 @@ impl Witness {
             let subject = &node.subjects[at];
             let said = self.said.entry(at).or_default();
             let before = said.published;
-            let after = match shown(status.map(|status| &**status), &subject.id) {
+            let shown = shown(status.map(|status| &**status), &subject.id);
+            let after = match shown {
                 Shown::As(phase) => Some(phase),
                 Shown::Unknown => before,
-                Shown::Not => before.map(|_| Phase::Removed),
+                Shown::Not => said.was_shown.then_some(Phase::Removed),
             };
+            said.was_shown |= shown != Shown::Not;
             if after > Some(subject.stage.phase()) && !said.slandered {
                 return violated(
                     "Nothing invented",
