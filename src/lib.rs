@@ -65,6 +65,7 @@ pub mod clock;
 pub mod cri;
 pub mod engine;
 pub mod feed;
+mod law;
 pub mod lifecycle;
 mod pleg;
 #[cfg(feature = "scenarios")]

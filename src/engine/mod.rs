@@ -27,6 +27,8 @@
 //! `hearing` (what an event may do), `merging` and `inspections` (what a read may do), `readers` (what
 //! freshness may be claimed), `trust` and `supervisor` (when to believe the stream).
 
+#[cfg(test)]
+mod breakages;
 mod calls;
 #[cfg(test)]
 mod canonical;
@@ -49,6 +51,8 @@ mod publish;
 mod readers;
 mod records;
 mod settings;
+#[cfg(test)]
+mod simulation;
 mod staleness;
 mod stream;
 mod subject;
@@ -85,6 +89,7 @@ use records::Records;
 use supervisor::Supervisor;
 use trust::Trust;
 
+use crate::law::Law;
 use crate::lifecycle::{Mark, Mono, Now, PodUid, Refusal, Revision, SeqPoint, SubjectId};
 
 /// The state machine. See the module's documentation for how to drive it.
@@ -358,7 +363,12 @@ impl Engine {
 
     /// Forgets the oldest removed subjects past the limit, once everything of them was told.
     fn evict_tombstones(&mut self) {
-        while self.records.tombstones.len() > self.settings.tombstones {
+        let kept = if Law::TombstonesAreKept.holds() {
+            self.settings.tombstones
+        } else {
+            0
+        };
+        while self.records.tombstones.len() > kept {
             let Some((_, oldest)) = self.records.tombstones.first().cloned() else {
                 return;
             };

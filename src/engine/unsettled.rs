@@ -10,6 +10,7 @@ use super::pod::Watch;
 use super::settings::SETTLE;
 use super::subject::Subject;
 use super::{Call, Engine};
+use crate::law::Law;
 use crate::lifecycle::{EventKind, Phase, PodUid, ReportedState, SeqPoint, SubjectKind};
 
 /// The first wait of a watch.
@@ -61,7 +62,8 @@ impl Engine {
                 .trust
                 .is_sent((SubjectKind::Sandbox, EventKind::Deleted));
         phases |= is_finished && !removal_is_sent;
-        (phases || details).then_some(details)
+        let is_watched = (phases || details) && Law::UnsettledAreWatched.holds();
+        is_watched.then_some(details)
     }
 
     /// Does what the clock alone makes due for pods.

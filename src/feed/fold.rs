@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::subject_of;
+use crate::law::Law;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectId};
 
 /// Where an event comes out: by revision, then as it came in.
 type Place = (Revision, u64);
 
 /// What a subscriber has still to be told, folded.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Fold {
     /// Whatever was first published up to here, the subscriber was told of, or could have been.
     began: Revision,
@@ -29,7 +30,7 @@ pub(super) struct Fold {
 }
 
 /// One subject in the fold. It stays, once told of, until its `ContainerRemoved` is taken.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Folded {
     /// Whether the subscriber was told of it.
     shown: bool,
@@ -121,7 +122,9 @@ impl Fold {
                 }
                 folded.died = Some(place);
             }
-            LifecycleKind::ContainerRemoved if !folded.shown => {
+            LifecycleKind::ContainerRemoved
+                if !(folded.shown && Law::FoldsKeepOwedEnds.holds()) =>
+            {
                 let untold = [folded.started, folded.died];
                 for place in untold.into_iter().flatten() {
                     self.order.remove(&place);

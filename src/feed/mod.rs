@@ -24,6 +24,9 @@ use crate::cache::{Cache, Listing};
 use crate::lifecycle::{
     EventSubject, LifecycleEvent, LifecycleKind, PodStatus, PodUid, Revision, SubjectId, UnixNanos,
 };
+#[cfg(test)]
+pub(crate) use queue::Queue;
+#[cfg(not(test))]
 use queue::Queue;
 pub use snapshot::ToldAhead;
 use snapshot::{Delivered, Snapshot};

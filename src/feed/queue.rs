@@ -31,8 +31,8 @@ impl SubscriberCounters {
 }
 
 /// The events that one subscriber has still to take.
-#[derive(Debug)]
-pub(super) struct Queue {
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
     capacity: usize,
     /// What the subscription began with; it does not count against the capacity.
     backlog: VecDeque<Arc<LifecycleEvent>>,
@@ -42,13 +42,13 @@ pub(super) struct Queue {
     told_ahead: ToldAhead,
     /// The last revision that was offered.
     offered: Revision,
-    pub(super) counters: SubscriberCounters,
+    pub(crate) counters: SubscriberCounters,
 }
 
 impl Queue {
     /// A queue for `capacity` events. Everything up to revision `since` the subscriber has been told
     /// or could have been, as far as it wanted.
-    pub(super) fn new(capacity: usize, since: Revision) -> Self {
+    pub(crate) fn new(capacity: usize, since: Revision) -> Self {
         Self {
             capacity: capacity.max(1),
             backlog: VecDeque::new(),
@@ -77,7 +77,7 @@ impl Queue {
     }
 
     /// Takes an event in. `is_present` says whether a pod is in the cache.
-    pub(super) fn offer(
+    pub(crate) fn offer(
         &mut self,
         event: &Arc<LifecycleEvent>,
         is_present: &dyn Fn(&PodUid) -> bool,
@@ -98,7 +98,7 @@ impl Queue {
     }
 
     /// Hands out the next event.
-    pub(super) fn pop(&mut self) -> Option<Arc<LifecycleEvent>> {
+    pub(crate) fn pop(&mut self) -> Option<Arc<LifecycleEvent>> {
         let event = self
             .backlog
             .pop_front()

@@ -142,6 +142,8 @@ impl Run {
                     self.deliveries += 1;
                 }
                 self.oracle.delivered(&event, &self.truth)?;
+                let is_present = self.oracle.status().is_some();
+                self.subscriber.offered(&event, is_present)?;
             }
             Output::Answer { reader, reading } => {
                 self.oracle.reader_answered(reader, &reading, &self.truth)?;

@@ -1,20 +1,20 @@
 //! Breadth-first search over canonical states: the first violation found is one of the shortest.
 //!
 //! Only fingerprints and the steps that led to them are kept; a state is rebuilt from its steps
-//! when its turn comes. Two threads expand each batch, and what they found is taken in in order, so
-//! that the same bounds visit the same states.
+//! when its turn comes. Threads share each batch, and what they found is taken in in order, so that
+//! the same bounds visit the same states, however many threads there are. No clock is read here: who
+//! searches is asked before each batch whether to go on.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::time::Duration;
 
 use super::oracle::Violation;
 use super::run::Run;
+use super::scenario::scenario;
 use super::step::Step;
 
 const BATCH: usize = 512;
-const THREADS: usize = 2;
 /// One state in so many, by its fingerprint, is watched for quiet: that takes long.
 const WATCHED_FOR_QUIET: u128 = 512;
 const NO_PARENT: u32 = u32::MAX;
@@ -27,6 +27,25 @@ pub(crate) struct Counterexample {
     pub steps: Vec<Step>,
     /// What did not hold after the last step.
     pub violation: Violation,
+    /// The same for `pleg replay`.
+    pub scenario: String,
+}
+
+impl Counterexample {
+    pub(crate) fn new(
+        name: &'static str,
+        start: &Run,
+        steps: Vec<Step>,
+        violation: Violation,
+    ) -> Self {
+        let scenario = scenario(name, start, &steps, &violation);
+        Self {
+            start: name,
+            steps,
+            violation,
+            scenario,
+        }
+    }
 }
 
 impl fmt::Display for Counterexample {
@@ -37,8 +56,8 @@ impl fmt::Display for Counterexample {
         }
         write!(
             f,
-            "{} does not hold: {}\nfrom {:?}:\n{steps}",
-            self.violation.property, self.violation.detail, self.start
+            "{} does not hold: {}\nfrom {:?}:\n{steps}\nas a scenario, for pleg replay:\n\n{}",
+            self.violation.property, self.violation.detail, self.start, self.scenario
         )
     }
 }
@@ -46,9 +65,24 @@ impl fmt::Display for Counterexample {
 /// Where a search ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
+    /// After so many states.
     pub states: usize,
+    /// After so many steps.
     pub depth: usize,
-    pub time: Option<Duration>,
+    /// Who shares the work; 1: nobody but the caller's own thread.
+    pub threads: usize,
+}
+
+impl Bounds {
+    #[allow(dead_code, reason = "for those who break a law on purpose")]
+    /// So many states, of any depth, on the caller's own thread.
+    pub(crate) fn states(states: usize) -> Self {
+        Self {
+            states,
+            depth: usize::MAX,
+            threads: 1,
+        }
+    }
 }
 
 /// How far a search came.
@@ -95,20 +129,23 @@ type Visited = HashSet<u128, BuildHasherDefault<AsIs>>;
 struct Search<'a> {
     name: &'static str,
     start: &'a Run,
+    threads: usize,
     nodes: Vec<Node>,
     visited: Visited,
 }
 
-/// Visits the states that can be reached from `start`, shortest ways first.
-pub(crate) fn explore(
+/// Visits the states that can be reached from `start`, shortest ways first, for as long as there are
+/// new ones, the bounds allow it and `goes_on` says so.
+pub(crate) fn search(
     name: &'static str,
     start: &Run,
     bounds: Bounds,
-    out_of_time: &dyn Fn(Duration) -> bool,
+    goes_on: &dyn Fn() -> bool,
 ) -> Result<Explored, Box<Counterexample>> {
     let mut search = Search {
         name,
         start,
+        threads: bounds.threads.max(1),
         nodes: Vec::new(),
         visited: Visited::default(),
     };
@@ -124,7 +161,7 @@ pub(crate) fn explore(
         }
         let mut next = Vec::new();
         for batch in level.chunks(BATCH) {
-            if explored.states >= bounds.states || bounds.time.is_some_and(out_of_time) {
+            if explored.states >= bounds.states || !goes_on() {
                 return Ok(explored);
             }
             for found in search.expand(batch)? {
@@ -163,7 +200,10 @@ impl Search<'_> {
     }
 
     fn expand(&self, batch: &[u32]) -> Result<Vec<Found>, Box<Counterexample>> {
-        let share = batch.len().div_ceil(THREADS);
+        if self.threads == 1 {
+            return Ok(vec![self.expand_each(batch)?]);
+        }
+        let share = batch.len().div_ceil(self.threads);
         std::thread::scope(|scope| {
             let workers: Vec<_> = batch
                 .chunks(share)
@@ -249,10 +289,6 @@ impl Search<'_> {
     ) -> Box<Counterexample> {
         let mut steps = self.steps_to(node);
         steps.extend(last);
-        Box::new(Counterexample {
-            start: self.name,
-            steps,
-            violation,
-        })
+        Box::new(Counterexample::new(self.name, self.start, steps, violation))
     }
 }

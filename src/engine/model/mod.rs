@@ -30,16 +30,23 @@ mod offers;
 mod oracle;
 mod rest;
 mod run;
+mod scenario;
 mod step;
+mod subscriber;
 mod truth;
 mod walk;
 
-pub(crate) use oracle::Violation;
-pub(crate) use run::Run;
+#[allow(unused_imports, reason = "for those who break a law on purpose")]
+pub(crate) use explore::{Bounds, Counterexample, Explored, search};
+pub(crate) use oracle::{Violation, as_one_line, violated};
+#[allow(unused_imports, reason = "as above")]
+pub(crate) use run::{Run, settings};
+pub(crate) use scenario::scenario;
 pub(crate) use step::{Budget, Fault, Habits, Lie, Step, Told};
 pub(crate) use truth::{
     Cast, ONE_CONTAINER, Stage, Subject, TWO_CONTAINERS, TWO_SANDBOXES, Truth, UNLABELLED,
 };
-pub(crate) use walk::end;
+#[allow(unused_imports, reason = "as above")]
+pub(crate) use walk::{Dice, end, replay, walk};
 
 mod tests;

@@ -16,7 +16,7 @@ impl Run {
         match step {
             Step::Change { subject, to, told } => {
                 let eventless = news_of(self.truth.stage(subject), to).is_none();
-                if told != Told::Truly && !eventless {
+                if (told != Told::Truly && !eventless) || to == Stage::Obscured {
                     self.pay_a_fault();
                 }
                 self.change(subject, to, told);
@@ -66,6 +66,24 @@ impl Run {
                 self.budget.failures = self.budget.failures.saturating_sub(1);
                 self.fail(call)
             }
+            Step::FailContainers { call } => {
+                self.budget.failures = self.budget.failures.saturating_sub(1);
+                self.fail_containers(call)
+            }
+            Step::AnswerUnreadable { call, subject } => {
+                self.pay_a_fault();
+                self.answer_unreadable(call, subject)
+            }
+            Step::Overflow { of_pod } => {
+                self.pay_a_fault();
+                self.overflow(of_pod)
+            }
+            Step::Stall { stalled } => {
+                if stalled {
+                    self.pay_a_fault();
+                }
+                self.subscriber.stall(stalled)
+            }
             Step::Wake => {
                 self.budget.wakes = self.budget.wakes.saturating_sub(1);
                 self.wake()
@@ -77,6 +95,11 @@ impl Run {
             Step::ClockBack { seconds } => {
                 self.pay_a_fault();
                 self.now.wall.0 -= i64::from(seconds) * 1_000_000_000;
+                Ok(())
+            }
+            Step::ClockForward { seconds } => {
+                self.pay_a_fault();
+                self.now.wall.0 += i64::from(seconds) * 1_000_000_000;
                 Ok(())
             }
             Step::BeDeaf { deaf } => {
@@ -227,6 +250,61 @@ impl Run {
         }
         let answer = failed(answer);
         self.take(Input::Answered { request, answer })
+    }
+
+    fn fail_containers(&mut self, call: u8) -> Result<(), Violation> {
+        let (request, answer) = self.end_call(call, u8::MAX, u8::MAX)?;
+        self.oracle.an_inspection_failed();
+        let answer = match answer {
+            Answer::Inspected(mut inspection) => {
+                for (_, result) in &mut inspection.containers {
+                    *result = Err(unavailable());
+                }
+                Answer::Inspected(inspection)
+            }
+            other => failed(other),
+        };
+        self.take(Input::Answered { request, answer })
+    }
+
+    fn answer_unreadable(&mut self, call: u8, subject: Subject) -> Result<(), Violation> {
+        let asked = self.calls.get(usize::from(call)).map(|call| &call.question);
+        if asked == Some(&Question::FullRelist) {
+            self.oracle.is_hidden(subject);
+        }
+        let (request, answer) = self.end_call(call, u8::MAX, u8::MAX)?;
+        let id = self.cast.id(subject);
+        let answer = match answer {
+            Answer::Listed(Ok(mut list)) => {
+                list.sandboxes
+                    .items
+                    .retain(|item| item.id.as_str() != id.as_str());
+                list.containers
+                    .items
+                    .retain(|item| item.id.as_str() != id.as_str());
+                let unreadable = if self.cast.is_sandbox(subject) {
+                    &mut list.sandboxes.unreadable
+                } else {
+                    &mut list.containers.unreadable
+                };
+                unreadable.push(id.as_str().into());
+                Answer::Listed(Ok(list))
+            }
+            other => other,
+        };
+        self.take(Input::Answered { request, answer })
+    }
+
+    fn overflow(&mut self, of_pod: bool) -> Result<(), Violation> {
+        let Some(session) = self.stream.filter(|_| !self.messages.is_empty()) else {
+            return violated("Model", format!("nothing to overflow: {self:?}"));
+        };
+        self.messages.remove(0);
+        self.take(Input::StreamOverflow {
+            session,
+            pods: of_pod.then(|| pod().uid).into_iter().collect(),
+            dropped: 1,
+        })
     }
 
     fn end_call(

@@ -3,7 +3,7 @@
 use super::run::{LONGEST_GATHERING, Run};
 use super::step::{Fault, Lie, Step, Told};
 use super::truth::{Stage, Subject};
-use crate::engine::Freshness;
+use crate::engine::{Freshness, Question};
 use crate::lifecycle::EventKind;
 
 impl Run {
@@ -55,6 +55,24 @@ impl Run {
             }
             if self.budget.failures > 0 {
                 steps.push(Step::Fail { call });
+                if let Question::Inspect {
+                    sandboxes,
+                    containers,
+                    ..
+                } = &waiting.question
+                    && !sandboxes.is_empty()
+                    && !containers.is_empty()
+                {
+                    steps.push(Step::FailContainers { call });
+                }
+            }
+            let is_list = !matches!(waiting.question, Question::Inspect { .. });
+            if is_list && self.may(Fault::Unreadable) {
+                let listed = self.cast.subjects().filter(|&subject| {
+                    self.truth.stage(subject).is_present()
+                        && (self.cast.labelled || waiting.question == Question::FullRelist)
+                });
+                steps.extend(listed.map(|subject| Step::AnswerUnreadable { call, subject }));
             }
         }
     }
@@ -81,9 +99,19 @@ impl Run {
         }
         if self.may(Fault::ClockStep) {
             steps.push(Step::ClockBack { seconds: 3_600 });
+            steps.push(Step::ClockForward { seconds: 3_600 });
         }
         if self.deaf || self.may(Fault::Deafness) {
             steps.push(Step::BeDeaf { deaf: !self.deaf });
+        }
+        if self.can_deliver() && self.may(Fault::Overflow) {
+            for of_pod in [false, true] {
+                steps.push(Step::Overflow { of_pod });
+            }
+        }
+        let stalled = self.subscriber.is_stalled();
+        if stalled || self.may(Fault::Stall) {
+            steps.push(Step::Stall { stalled: !stalled });
         }
         if self.stream.is_some() && self.may(Fault::Break) {
             steps.push(Step::Break { backlog: true });
@@ -103,6 +131,13 @@ impl Run {
             let nexts = self
                 .truth
                 .nexts(self.cast, subject, self.habits.addresses_late);
+            match stage {
+                Stage::Running if !self.cast.is_sandbox(subject) && self.may(Fault::Unknown) => {
+                    steps.push(eventless(subject, Stage::Obscured));
+                }
+                Stage::Obscured => steps.push(eventless(subject, Stage::Running)),
+                _ => {}
+            }
             for to in nexts {
                 let mut change = |told| steps.push(Step::Change { subject, to, told });
                 if news_of(stage, to).is_none() {
@@ -153,10 +188,19 @@ impl Run {
     }
 }
 
+fn eventless(subject: Subject, to: Stage) -> Step {
+    Step::Change {
+        subject,
+        to,
+        told: Told::Silently,
+    }
+}
+
 /// The message that a runtime sends of a change, if it sends one.
 pub(super) fn news_of(before: Stage, after: Stage) -> Option<EventKind> {
     match (before, after) {
-        (Stage::Addressless, Stage::Running) | (_, Stage::StartFailed | Stage::Absent) => None,
+        (Stage::Addressless | Stage::Obscured, Stage::Running)
+        | (_, Stage::Obscured | Stage::StartFailed | Stage::Absent) => None,
         (_, Stage::Created) => Some(EventKind::Created),
         (_, Stage::Running | Stage::Addressless) => Some(EventKind::Started),
         (_, Stage::Exited) => Some(EventKind::Stopped),

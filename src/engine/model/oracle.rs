@@ -22,7 +22,12 @@ pub(crate) struct Violation {
     pub detail: String,
 }
 
-pub(super) fn violated<T>(property: &'static str, detail: String) -> Result<T, Violation> {
+/// A detail for a place where there is one line for it.
+pub(crate) fn as_one_line(detail: &str) -> String {
+    detail.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) fn violated<T>(property: &'static str, detail: String) -> Result<T, Violation> {
     Err(Violation { property, detail })
 }
 
@@ -44,9 +49,13 @@ pub(crate) struct Oracle {
     status: Option<Arc<PodStatus>>,
     /// The furthest that the cache says of each subject; Removed if it said more once.
     published: [Option<Phase>; MAX_SUBJECTS],
+    /// Subjects that the cache showed, be it without a phase.
+    was_shown: [bool; MAX_SUBJECTS],
     told: [EventSet; MAX_SUBJECTS],
     /// Subjects that false news was delivered of.
     slandered: [bool; MAX_SUBJECTS],
+    /// Subjects that nobody knew when an item of a full relist could not be read.
+    hidden: [bool; MAX_SUBJECTS],
     stepped_back: [bool; MAX_SUBJECTS],
     /// Subjects that stepped back and have changed since the last `PodSync`.
     unsynced: [bool; MAX_SUBJECTS],
@@ -66,8 +75,10 @@ impl Hash for Oracle {
     /// Leaves out what only grows: marks, revisions and the history that belongs to old marks.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.published.hash(state);
+        self.was_shown.hash(state);
         self.told.hash(state);
         self.slandered.hash(state);
+        self.hidden.hash(state);
         self.stepped_back.hash(state);
         self.unsynced.hash(state);
         self.inspections_failed.hash(state);
@@ -84,8 +95,10 @@ impl Oracle {
             cast,
             status: None,
             published: [None; MAX_SUBJECTS],
+            was_shown: [false; MAX_SUBJECTS],
             told: [EventSet::EMPTY; MAX_SUBJECTS],
             slandered: [false; MAX_SUBJECTS],
+            hidden: [false; MAX_SUBJECTS],
             stepped_back: [false; MAX_SUBJECTS],
             unsynced: [false; MAX_SUBJECTS],
             inspections_failed: false,
@@ -103,6 +116,12 @@ impl Oracle {
 
     pub(super) fn false_news_of(&mut self, subject: Subject) {
         self.slandered[subject.index()] = true;
+    }
+
+    /// An item of a full relist cannot be read. If nobody knew the subject, nobody can say whose it
+    /// is, and the list vouches without it.
+    pub(super) fn is_hidden(&mut self, subject: Subject) {
+        self.hidden[subject.index()] |= !self.was_shown[subject.index()];
     }
 
     pub(super) fn an_inspection_failed(&mut self) {
@@ -182,11 +201,14 @@ impl Oracle {
         }
         for subject in self.cast.subjects() {
             let before = self.published[subject.index()];
-            let after = match shown(self.cast, status.as_deref(), subject) {
+            let shown = shown(self.cast, status.as_deref(), subject);
+            let was_shown = &mut self.was_shown[subject.index()];
+            let after = match shown {
                 Shown::As(phase) => Some(phase),
                 Shown::Unknown => before,
-                Shown::Not => before.map(|_| Phase::Removed),
+                Shown::Not => was_shown.then_some(Phase::Removed),
             };
+            *was_shown |= !matches!(shown, Shown::Not);
             self.one_published(subject, before, after, truth)?;
         }
         self.reinspect_waits &= status.is_some();
@@ -384,7 +406,11 @@ impl Oracle {
                 Shown::As(phase) => {
                     earliest.phase() <= Some(phase) && Some(phase) <= latest.phase()
                 }
-                Shown::Not => earliest == Stage::Absent || latest == Stage::Removed,
+                Shown::Not => {
+                    earliest == Stage::Absent
+                        || latest == Stage::Removed
+                        || self.hidden[subject.index()]
+                }
                 Shown::Unknown => true,
             };
             if !honest {
@@ -408,9 +434,9 @@ impl Oracle {
         for subject in self.cast.subjects() {
             let stage = truth.stage(subject);
             let right = match shown(self.cast, status, subject) {
-                Shown::As(phase) => stage.phase() == Some(phase),
+                Shown::As(phase) => stage != Stage::Obscured && stage.phase() == Some(phase),
                 Shown::Not => !stage.is_present(),
-                Shown::Unknown => false,
+                Shown::Unknown => stage == Stage::Obscured,
             };
             if !right {
                 return wrong(format!(

@@ -67,6 +67,8 @@ impl Run {
             let converged = self.oracle.converged(&self.truth);
             if converged.is_ok() && !self.oracle.somebody_waits() {
                 self.oracle.complete(&self.truth)?;
+                let is_present = self.oracle.status().is_some();
+                self.subscriber.was_told_everything(is_present)?;
                 return Ok(Effort {
                     full_relists: applied,
                     pod_reads: self.asked.pod_reads - asked_before.pod_reads,

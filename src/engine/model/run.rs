@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::fingerprint::Fingerprint;
 use super::oracle::{Oracle, Violation};
 use super::step::{Budget, Habits, Told};
+use super::subscriber::Subscriber;
 use super::truth::{Cast, Stage, Subject, Truth};
 use crate::engine::{
     Engine, Input, Mode, Question, RequestId, RuntimeVersion, SessionId, Settings,
@@ -63,6 +64,10 @@ pub(crate) struct Run {
     pub(super) now: Now,
     pub(super) truth: Truth,
     pub(crate) oracle: Oracle,
+    /// Somebody who is told what is delivered, through the feed's own queue.
+    pub(super) subscriber: Subscriber,
+    /// How the world came to be as it was when the run began.
+    pub(super) prelude: Prelude,
     pub(super) messages: Vec<Message>,
     pub(super) stream: Option<SessionId>,
     pub(super) calls: Vec<Call>,
@@ -81,6 +86,14 @@ pub(crate) struct Run {
     pub(super) deliveries: u64,
     pub(super) publications: u64,
     pub(crate) pod_syncs: u64,
+}
+
+/// See [`Run`].
+#[derive(Clone, Debug)]
+pub(super) struct Prelude {
+    pub(super) initial: Truth,
+    /// What happened, and was told, before the run began.
+    pub(super) changes: Vec<(Mono, Subject, Stage)>,
 }
 
 /// Questions asked so far.
@@ -112,14 +125,22 @@ impl Run {
         budget: Budget,
         truth: Truth,
     ) -> Result<Self, Violation> {
+        Self::cold_with(settings(), cast, habits, budget, truth)
+    }
+
+    /// The same for an engine that is set up in another way.
+    pub(crate) fn cold_with(
+        settings: Settings,
+        cast: Cast,
+        habits: Habits,
+        budget: Budget,
+        truth: Truth,
+    ) -> Result<Self, Violation> {
         let now = Now {
             mono: Mono(1_000_000_000),
             wall: UnixNanos(WALL_AT_START),
         };
-        let mut engine = Engine::new(Settings {
-            jitter_percent: 0,
-            ..Settings::default()
-        });
+        let mut engine = Engine::new(settings);
         let mark = engine.mark(now);
         let mut run = Self {
             cast,
@@ -129,6 +150,11 @@ impl Run {
             now,
             truth,
             oracle: Oracle::new(cast, mark, truth),
+            subscriber: Subscriber::new(cast),
+            prelude: Prelude {
+                initial: truth,
+                changes: Vec::new(),
+            },
             messages: Vec::new(),
             stream: None,
             calls: Vec::new(),
@@ -154,9 +180,21 @@ impl Run {
         budget: Budget,
         changes: &[(Subject, Stage)],
     ) -> Result<Self, Violation> {
-        let mut run = Self::cold(cast, habits, budget, Truth::NOTHING)?;
+        Self::settled_with(settings(), cast, habits, budget, changes)
+    }
+
+    /// The same for an engine that is set up in another way.
+    pub(crate) fn settled_with(
+        settings: Settings,
+        cast: Cast,
+        habits: Habits,
+        budget: Budget,
+        changes: &[(Subject, Stage)],
+    ) -> Result<Self, Violation> {
+        let mut run = Self::cold_with(settings, cast, habits, budget, Truth::NOTHING)?;
         run.catch_up()?;
         for &(subject, to) in changes {
+            run.prelude.changes.push((run.now.mono, subject, to));
             run.change(subject, to, Told::Truly);
             while !run.messages.is_empty() {
                 run.deliver(0, false)?;
@@ -217,6 +255,7 @@ impl Run {
         self.budget.hash(&mut hasher);
         self.deaf.hash(&mut hasher);
         self.oracle.hash(&mut hasher);
+        self.subscriber.hash(&mut hasher);
         let held = self.held.map(|(_, then)| (then, self.read_since_held));
         held.hash(&mut hasher);
         self.stream.is_some().hash(&mut hasher);
@@ -238,6 +277,14 @@ impl Run {
             (about, kind, snapshot, age, stamped, lie).hash(&mut hasher);
         }
         hasher.value()
+    }
+}
+
+/// The settings that searches use: no jitter, which would only multiply states.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        jitter_percent: 0,
+        ..Settings::default()
     }
 }
 

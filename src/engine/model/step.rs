@@ -46,10 +46,18 @@ pub(crate) enum Fault {
     FalseDeleted,
     /// The stream ends.
     Break,
-    /// The wall clock steps back.
+    /// The wall clock steps, back or forward.
     ClockStep,
     /// Heartbeats fail for a while.
     Deafness,
+    /// The runtime no longer knows a container's state.
+    Unknown,
+    /// A list with an item that cannot be read.
+    Unreadable,
+    /// The inbox has no room for a message.
+    Overflow,
+    /// A subscriber stops reading.
+    Stall,
 }
 
 impl Fault {
@@ -63,6 +71,10 @@ impl Fault {
         Self::Break,
         Self::ClockStep,
         Self::Deafness,
+        Self::Unknown,
+        Self::Unreadable,
+        Self::Overflow,
+        Self::Stall,
     ];
 }
 
@@ -95,12 +107,22 @@ pub(crate) enum Step {
     },
     /// A call fails.
     Fail { call: u8 },
+    /// Of an inspection, the containers' statuses fail.
+    FailContainers { call: u8 },
+    /// A list is answered with what is so now, but an item of it cannot be read. A fault.
+    AnswerUnreadable { call: u8, subject: Subject },
+    /// The inbox has no room for the first message, and says so, with the pod or without. A fault.
+    Overflow { of_pod: bool },
+    /// The subscriber stops reading, a fault, or reads on.
+    Stall { stalled: bool },
     /// Time passes to the engine's next timeout.
     Wake,
     /// This much time passes; the engine is woken at each of its timeouts.
     Linger { millis: u32 },
     /// The wall clock steps back. A fault.
     ClockBack { seconds: u32 },
+    /// It steps forward. A fault.
+    ClockForward { seconds: u32 },
     /// From now on heartbeats fail, or no more. Beginning is a fault.
     BeDeaf { deaf: bool },
     /// A reader takes a mark, to ask later.

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use super::explore::{Bounds, explore};
-use super::walk::{Dice, walk};
 use super::*;
+use crate::clock::Clock;
+use crate::lifecycle::Mono;
 
 const SANDBOX: Subject = Subject(0);
 const CONTAINER: Subject = Subject(1);
@@ -37,22 +37,22 @@ fn bound(name: &str, optimised: usize, debug: usize) -> usize {
         })
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a bound for long runs by hand, not a clock of the engine"
-)]
-fn search(name: &'static str, start: &Run, share: usize) {
-    let began = std::time::Instant::now();
-    let seconds = std::env::var("PLEG_MODEL_SECS")
+/// Searches from `start`: as many states as `share` says, or for `PLEG_MODEL_SECS`.
+fn search_from(name: &'static str, start: &Run, share: usize) {
+    let clock = Clock::system();
+    let elapsed = || clock.now().mono.since(Mono::default());
+    let seconds: Option<u64> = std::env::var("PLEG_MODEL_SECS")
         .ok()
         .and_then(|text| text.parse().ok());
+    let limit = seconds.map(Duration::from_secs);
+    let share = if limit.is_some() { usize::MAX } else { share };
     let bounds = Bounds {
         states: bound("PLEG_MODEL_STATES", share, share / 100),
         depth: bound("PLEG_MODEL_DEPTH", usize::MAX, usize::MAX),
-        time: seconds.map(Duration::from_secs),
+        threads: 2,
     };
-    let outcome = explore(name, start, bounds, &|limit| began.elapsed() >= limit);
-    match outcome {
+    let goes_on = || limit.is_none_or(|limit| elapsed() < limit);
+    match search(name, start, bounds, &goes_on) {
         Ok(explored) => println!(
             "{name}: {} states, depth {}{}, {} of them at rest, at most {} full relists each \
              ({:.1?})",
@@ -65,7 +65,7 @@ fn search(name: &'static str, start: &Run, share: usize) {
             },
             explored.rested,
             explored.full_relists,
-            began.elapsed()
+            elapsed()
         ),
         Err(counterexample) => panic!("{counterexample}"),
     }
@@ -100,7 +100,7 @@ fn search_one_kind(name: &'static str, fault: &'static [Fault], in_flight: usize
         lingers: 1,
     };
     let start = Run::settled(ONE_CONTAINER, habits, budget, &[(SANDBOX, Stage::Running)]);
-    search(name, &holds(start), 60_000);
+    search_from(name, &holds(start), 60_000);
 }
 
 #[test]
@@ -176,13 +176,13 @@ fn two_faults_of_any_kind_break_no_property_once_the_stream_is_trusted() {
             (CONTAINER, Stage::Running),
         ],
     );
-    search("all faults, trusted stream", &holds(start), 200_000);
+    search_from("all faults, trusted stream", &holds(start), 200_000);
 }
 
 #[test]
 fn two_faults_of_any_kind_break_no_property_at_the_start() {
     let start = Run::cold(ONE_CONTAINER, SEARCHED, all_faults(), sandbox_ready());
-    search("all faults, just begun", &holds(start), 200_000);
+    search_from("all faults, just begun", &holds(start), 200_000);
 }
 
 #[test]
@@ -203,7 +203,127 @@ fn readers_are_told_nothing_older_than_they_asked_for() {
         lingers: 1,
     };
     let start = Run::settled(ONE_CONTAINER, habits, budget, &[(SANDBOX, Stage::Running)]);
-    search("readers", &holds(start), 60_000);
+    search_from("readers", &holds(start), 60_000);
+}
+
+/// Two subjects of one pod that change, with one fault of any kind, a call that fails and a reader.
+fn search_larger(name: &'static str, cast: Cast, changes: &[(Subject, Stage)]) {
+    let habits = Habits {
+        in_flight: 2,
+        lingers: &[1_100],
+        ..SEARCHED
+    };
+    let budget = Budget {
+        faults: 1,
+        failures: 1,
+        readers: 1,
+        requests: 0,
+        wakes: 1,
+        lingers: 1,
+    };
+    let start = Run::settled(cast, habits, budget, changes);
+    search_from(name, &holds(start), 60_000);
+}
+
+#[test]
+fn two_containers_break_no_property() {
+    search_larger(
+        "two containers",
+        TWO_CONTAINERS,
+        &[
+            (SANDBOX, Stage::Running),
+            (CONTAINER, Stage::Created),
+            (CONTAINER, Stage::Running),
+        ],
+    );
+}
+
+#[test]
+fn two_sandboxes_under_one_uid_break_no_property() {
+    search_larger(
+        "two sandboxes",
+        TWO_SANDBOXES,
+        &[(SANDBOX, Stage::Running), (SANDBOX, Stage::Exited)],
+    );
+}
+
+#[test]
+fn a_pod_without_labels_breaks_no_property() {
+    search_larger("without labels", UNLABELLED, &[(SANDBOX, Stage::Running)]);
+}
+
+#[test]
+fn a_subscriber_that_stalls_is_told_the_rest() {
+    search_one_kind("stalled subscriber", &[Fault::Stall], 2);
+}
+
+#[test]
+fn states_that_the_runtime_does_not_know_break_no_property() {
+    search_one_kind("unknown states", &[Fault::Unknown, Fault::FalseDeleted], 2);
+}
+
+#[test]
+fn items_that_cannot_be_read_break_no_property() {
+    search_one_kind("unreadable items", &[Fault::Unreadable, Fault::Loss], 1);
+}
+
+#[test]
+fn an_inbox_that_overflows_breaks_no_property() {
+    search_one_kind("overflow", &[Fault::Overflow], 2);
+}
+
+#[test]
+fn inspections_that_fail_break_no_property() {
+    let habits = Habits {
+        in_flight: 1,
+        sandboxes_change: false,
+        faults: &[Fault::Loss],
+        lingers: &[3_000],
+        ..SEARCHED
+    };
+    let budget = Budget {
+        faults: 1,
+        failures: 3,
+        readers: 1,
+        requests: 1,
+        wakes: 2,
+        lingers: 1,
+    };
+    let start = Run::settled(ONE_CONTAINER, habits, budget, &[(SANDBOX, Stage::Running)]);
+    search_from("failing inspections", &holds(start), 60_000);
+}
+
+/// A counterexample names its steps and tells them as a scenario.
+#[test]
+fn a_run_that_breaks_is_printed_as_its_steps_and_as_a_scenario() {
+    let start = holds(Run::settled(
+        ONE_CONTAINER,
+        SEARCHED,
+        all_faults(),
+        &[(SANDBOX, Stage::Running)],
+    ));
+    let steps = vec![
+        Step::Change {
+            subject: CONTAINER,
+            to: Stage::Created,
+            told: Told::Truly,
+        },
+        Step::Deliver { nth: 0 },
+    ];
+    let violation = Violation {
+        property: "Once",
+        detail: "upon a time".to_owned(),
+    };
+    let text = Counterexample::new("two steps", &start, steps, violation).to_string();
+    for part in [
+        "Once does not hold",
+        "Deliver { nth: 0 }",
+        "create: web/app",
+        "delay: {messages: {next: 1, type: CREATED}, by: 2ms}",
+        "converged: true",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
 }
 
 fn long_budget() -> Budget {

@@ -148,6 +148,8 @@ pub(crate) enum Stage {
     Addressless,
     /// Running; of a sandbox: ready.
     Running,
+    /// A container that runs, but the runtime does not know that any more.
+    Obscured,
     /// A container whose start failed; the runtime gives no event of it.
     StartFailed,
     /// Ended; of a sandbox: not ready.
@@ -166,14 +168,14 @@ impl Stage {
         match self {
             Self::Absent => None,
             Self::Created => Some(Phase::Created),
-            Self::Addressless | Self::Running => Some(Phase::Running),
+            Self::Addressless | Self::Running | Self::Obscured => Some(Phase::Running),
             Self::StartFailed | Self::Exited => Some(Phase::Exited),
             Self::Removed => Some(Phase::Removed),
         }
     }
 
     fn state(self) -> ReportedState {
-        match self.phase() {
+        match self.phase().filter(|_| self != Self::Obscured) {
             Some(Phase::Created) => ReportedState::Created,
             Some(Phase::Running) => ReportedState::Running,
             Some(Phase::Exited) => ReportedState::Exited,
@@ -234,7 +236,7 @@ impl Truth {
             }
             (Role::Sandbox { .. }, Stage::Addressless) => vec![Stage::Running],
             (Role::Sandbox { .. }, Stage::Running) => match housed.max_by_key(Self::hold) {
-                Some(Stage::Running) => vec![],
+                Some(Stage::Running | Stage::Obscured) => vec![],
                 Some(other) if other.is_present() => vec![Stage::Exited],
                 _ => vec![Stage::Exited, Stage::Removed],
             },
@@ -259,7 +261,9 @@ impl Truth {
                     vec![Stage::Removed]
                 }
             }
-            (Role::Container { .. }, Stage::Running) => vec![Stage::Exited, Stage::Removed],
+            (Role::Container { .. }, Stage::Running | Stage::Obscured) => {
+                vec![Stage::Exited, Stage::Removed]
+            }
             (Role::Container { .. }, Stage::StartFailed | Stage::Exited) => vec![Stage::Removed],
             _ => vec![],
         }
@@ -269,7 +273,7 @@ impl Truth {
     /// there forbids that it goes.
     fn hold(stage: &Stage) -> u8 {
         match stage {
-            Stage::Running => 2,
+            Stage::Running | Stage::Obscured => 2,
             other if other.is_present() => 1,
             _ => 0,
         }
@@ -359,7 +363,7 @@ impl Truth {
             attempt,
             state: stage.state(),
             created_at: Some(born(subject)),
-            started_at: matches!(stage, Stage::Running | Stage::Exited)
+            started_at: matches!(stage, Stage::Running | Stage::Obscured | Stage::Exited)
                 .then(|| UnixNanos(born(subject).0 + 1_000_000)),
             finished_at: stage
                 .exit_code()

@@ -17,7 +17,7 @@ impl Dice {
         Self(seed)
     }
 
-    fn roll(&mut self) -> u64 {
+    pub(crate) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,7 +25,8 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
+    /// One of the numbers below `limit`.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.roll() % limit.max(1)
     }
 }
@@ -60,11 +61,7 @@ pub(crate) fn walk(
     match outcome {
         Ok(()) => Ok(()),
         Err(violation) => Err(Box::new(shrink(
-            Counterexample {
-                start: name,
-                steps,
-                violation,
-            },
+            Counterexample::new(name, start, steps, violation),
             start,
         ))),
     }
@@ -144,8 +141,7 @@ fn shrink(mut example: Counterexample, start: &Run) -> Counterexample {
                     if violation.property == example.violation.property
                         && steps.len() < example.steps.len() =>
                 {
-                    example.steps = steps;
-                    example.violation = violation;
+                    example = Counterexample::new(example.start, start, steps, violation);
                     shorter_found = true;
                 }
                 _ => at += piece,

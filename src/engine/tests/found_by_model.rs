@@ -52,11 +52,29 @@ fn holds<T>(outcome: Result<T, Violation>) -> T {
 }
 
 fn comes_right(mut run: Run, steps: &[Step]) {
+    replays(&run, steps);
     for &step in steps {
         holds(run.apply(step));
     }
     holds(end(&mut run));
 }
+
+/// As a scenario the same steps parse, can be done, and come right for the whole product.
+#[cfg(feature = "scenarios")]
+fn replays(start: &Run, steps: &[Step]) {
+    let known = Violation {
+        property: "Once upon a time",
+        detail: "this did not hold".to_owned(),
+    };
+    let text = crate::engine::model::scenario("found by model", start, steps, &known);
+    let parsed = crate::scenario::Scenario::parse(&text)
+        .unwrap_or_else(|problem| panic!("{problem} in\n{text}"));
+    let played = crate::scenario::play(&parsed).expect("an event loop");
+    assert!(played.passed(), "{:#?} in\n{text}", played.failures);
+}
+
+#[cfg(not(feature = "scenarios"))]
+fn replays(_start: &Run, _steps: &[Step]) {}
 
 fn change(subject: Subject, to: Stage) -> Step {
     Step::Change {
@@ -304,6 +322,44 @@ fn a_failed_inspection_is_retried_at_a_pace_while_lists_cannot_vouch() {
                 lie: Lie::Whole,
             },
             ARRIVES,
+        ],
+    );
+}
+
+/// A DELETED that was none, about a container whose state the runtime does not know: no number of lists
+/// that showed it brought it back, because a state without a phase contradicted nothing.
+#[test]
+fn a_container_in_state_unknown_comes_back_after_a_false_deleted() {
+    comes_right(
+        trusted(),
+        &[
+            change(CONTAINER, Stage::Created),
+            ARRIVES,
+            change(CONTAINER, Stage::Running),
+            ARRIVES,
+            silently(CONTAINER, Stage::Obscured),
+            Step::TellFalseDeleted {
+                subject: CONTAINER,
+                lie: Lie::Whole,
+            },
+            ARRIVES,
+        ],
+    );
+}
+
+/// A list filtered by the pod had an item that could not be read, of an id that nobody knew, and
+/// vouched for the pod without it.
+#[test]
+fn a_pod_is_not_vouched_for_by_a_list_with_an_item_of_it_that_cannot_be_read() {
+    comes_right(
+        trusted(),
+        &[
+            silently(CONTAINER, Stage::Created),
+            READ_PHASES,
+            Step::AnswerUnreadable {
+                call: 0,
+                subject: CONTAINER,
+            },
         ],
     );
 }

@@ -1,0 +1,211 @@
+//! Two subscribers of the real feed, over the real cache: one that reads at once, and one that stalls
+//! now and then while its queue folds.
+//!
+//! What each was told is held against what was delivered (laws 3.2 to 3.4 and section 8, items 2 and 3).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::cache::{Cache, CacheWriter, cache};
+use crate::engine::model::{Violation, violated};
+use crate::feed::{Feed, FeedHandle, Subscription, WatchFrom, feed};
+use crate::lifecycle::{
+    EventSet, LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectId, UnixNanos,
+};
+
+pub(crate) struct Watchers {
+    pub(crate) writer: CacheWriter,
+    pub(crate) cache: Cache,
+    feed: Feed,
+    handle: FeedHandle,
+    prompt: Subscriber,
+    stalling: Subscriber,
+    is_stalled: bool,
+    delivered: Vec<Arc<LifecycleEvent>>,
+}
+
+struct Subscriber {
+    subscription: Subscription,
+    told: Vec<Arc<LifecycleEvent>>,
+}
+
+impl Subscriber {
+    fn read(&mut self) {
+        self.told
+            .extend(std::iter::from_fn(|| self.subscription.try_next()));
+    }
+}
+
+pub(crate) fn subject_of(event: &LifecycleEvent) -> Option<SubjectId> {
+    event.subject.as_ref().map(|subject| subject.id())
+}
+
+pub(crate) fn bit(kind: LifecycleKind) -> EventSet {
+    match kind {
+        LifecycleKind::ContainerStarted => EventSet::STARTED,
+        LifecycleKind::ContainerDied => EventSet::DIED,
+        LifecycleKind::ContainerRemoved => EventSet::REMOVED,
+        LifecycleKind::PodSync => EventSet::EMPTY,
+    }
+}
+
+impl Watchers {
+    pub(crate) fn new(capacity: usize) -> Result<Self, Violation> {
+        let (writer, cache) = cache();
+        let (feed, handle) = feed(capacity, cache.clone());
+        let subscribe = || match handle.watch(WatchFrom::Now, UnixNanos(0)) {
+            Ok(subscription) => Ok(Subscriber {
+                subscription,
+                told: Vec::new(),
+            }),
+            Err(error) => violated("Feed", error.to_string()),
+        };
+        let (prompt, stalling) = (subscribe()?, subscribe()?);
+        Ok(Self {
+            writer,
+            cache,
+            feed,
+            handle,
+            prompt,
+            stalling,
+            is_stalled: false,
+            delivered: Vec::new(),
+        })
+    }
+
+    pub(crate) fn deliver(&mut self, event: Arc<LifecycleEvent>) {
+        self.feed.publish(std::slice::from_ref(&event));
+        self.delivered.push(event);
+        self.prompt.read();
+        if !self.is_stalled {
+            self.stalling.read();
+        }
+    }
+
+    pub(crate) fn stall(&mut self, stalled: bool) {
+        self.is_stalled = stalled;
+        if !stalled {
+            self.stalling.read();
+        }
+    }
+
+    pub(crate) fn delivered(&self) -> &[Arc<LifecycleEvent>] {
+        &self.delivered
+    }
+
+    /// Both have read everything: holds what they were told against what was delivered.
+    pub(crate) fn check(&mut self) -> Result<(), Violation> {
+        self.stall(false);
+        if self.prompt.told != self.delivered {
+            return violated(
+                "Slow subscriber",
+                "one that reads at once was not told everything".to_owned(),
+            );
+        }
+        self.check_order()?;
+        self.check_folded()
+    }
+
+    /// Per subject a part of what was delivered, in order, each at most once, deaths with their exits.
+    fn check_order(&self) -> Result<(), Violation> {
+        let mut told: BTreeMap<SubjectId, EventSet> = BTreeMap::new();
+        for event in &self.stalling.told {
+            let Some(subject) = subject_of(event) else {
+                continue;
+            };
+            let told = told.entry(subject.clone()).or_default();
+            if !told.still_tellable().contains(bit(event.kind)) {
+                return violated(
+                    "Once",
+                    format!(
+                        "a stalling subscriber is told {} of {subject} after {told:?}",
+                        event.kind
+                    ),
+                );
+            }
+            *told = told.with(bit(event.kind));
+            let was_delivered = self
+                .delivered
+                .binary_search_by_key(&event.revision, |delivered| delivered.revision)
+                .is_ok_and(|at| self.delivered[at] == *event);
+            if !was_delivered {
+                return violated("Slow subscriber", format!("never delivered: {event:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last event of each subject and the last `PodSync` of each pod get through; who came and
+    /// went untold is counted.
+    fn check_folded(&self) -> Result<(), Violation> {
+        let last = |events: &[Arc<LifecycleEvent>]| {
+            let mut last = BTreeMap::new();
+            let mut syncs: BTreeMap<PodUid, Revision> = BTreeMap::new();
+            for event in events {
+                match subject_of(event) {
+                    Some(subject) => {
+                        last.insert(subject, event.kind);
+                    }
+                    None => {
+                        syncs.insert(event.pod.uid.clone(), event.revision);
+                    }
+                }
+            }
+            (last, syncs)
+        };
+        let (owed, owed_syncs) = last(&self.delivered);
+        let (told, told_syncs) = last(&self.stalling.told);
+        let mut whole = BTreeSet::new();
+        for (subject, kind) in &owed {
+            match told.get(subject) {
+                Some(told) if told == kind => {}
+                None if *kind == LifecycleKind::ContainerRemoved => {
+                    whole.insert(subject.clone());
+                }
+                told => {
+                    return violated(
+                        "Complete",
+                        format!(
+                            "{subject} ended with {kind}, a stalling subscriber was told {told:?}"
+                        ),
+                    );
+                }
+            }
+        }
+        let counted = self.stalling.subscription.stats().counters.folded_whole;
+        if counted != whole.len() as u64 {
+            return violated(
+                "Slow subscriber",
+                format!("{counted} subjects are counted as folded whole, these were: {whole:?}"),
+            );
+        }
+        let lost = owed_syncs
+            .iter()
+            .find(|(uid, at)| self.cache.contains(uid) && told_syncs.get(*uid) != Some(*at));
+        match lost {
+            Some((uid, at)) => violated(
+                "Complete",
+                format!("a stalling subscriber was not told the PodSync of {uid} at {at}"),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// What somebody is told who comes now and wants to know what is there.
+    pub(crate) fn snapshot(&self) -> Result<BTreeMap<SubjectId, LifecycleKind>, Violation> {
+        let mut told = BTreeMap::new();
+        match self.handle.watch(WatchFrom::Snapshot, UnixNanos(0)) {
+            Ok(mut subscription) => {
+                while let Some(event) = subscription.try_next() {
+                    if let Some(subject) = subject_of(&event)
+                        && told.insert(subject.clone(), event.kind).is_some()
+                    {
+                        return violated("Once", format!("a snapshot tells twice of {subject}"));
+                    }
+                }
+                Ok(told)
+            }
+            Err(error) => violated("Feed", error.to_string()),
+        }
+    }
+}
