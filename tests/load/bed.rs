@@ -59,7 +59,10 @@ impl Case {
         let stats = bed.pleg.stats().await.unwrap();
         let held = stats.reader.most_bytes / 1_000;
         let folds = stats.feed.totals.folded;
-        let delay = bed.counts.first().map_or(0, |first| first.longest.load(Ordering::Relaxed));
+        let delay = bed
+            .counts
+            .first()
+            .map_or(0, |first| first.longest.load(Ordering::Relaxed));
         println!(
             "{} folds {folds}; delay at most {delay} ms on the node; inbox at most {held} kB; \
              memory {} MB before, {} MB at most; {:.1} s",
@@ -111,10 +114,7 @@ impl Bed {
     }
 
     /// A runtime that nobody follows yet.
-    pub(crate) fn unfollowed(
-        character: Character,
-        build: impl FnOnce(Runtime) -> Runtime,
-    ) -> Self {
+    pub(crate) fn unfollowed(character: Character, build: impl FnOnce(Runtime) -> Runtime) -> Self {
         let clock = Clock::starting_at(EPOCH);
         let of_runtime = clock.clone();
         let builder = SimulatedRuntime::builder()
@@ -183,9 +183,15 @@ impl Bed {
     pub(crate) async fn live_and_die(&mut self, number: usize) {
         let sandbox = self.runtime.world(|world| {
             let sandboxes = world.sandboxes().count().max(1);
-            world.sandboxes().nth(number % sandboxes).map(|sandbox| sandbox.id.clone())
+            world
+                .sandboxes()
+                .nth(number % sandboxes)
+                .map(|sandbox| sandbox.id.clone())
         });
-        let id = self.runtime.run_container(&sandbox.unwrap(), "job").unwrap();
+        let id = self
+            .runtime
+            .run_container(&sandbox.unwrap(), "job")
+            .unwrap();
         self.runtime.exit_container(&id, 1).unwrap();
         self.runtime.remove_container(&id).unwrap();
         self.runtime.unblocked().await;
@@ -194,7 +200,9 @@ impl Bed {
     /// How many events of a kind the first subscriber heard.
     pub(crate) fn told(&self, kind: LifecycleKind) -> usize {
         let first = self.counts.first();
-        first.map_or(0, |first| first.kinds[kind as usize].load(Ordering::Relaxed))
+        first.map_or(0, |first| {
+            first.kinds[kind as usize].load(Ordering::Relaxed)
+        })
     }
 
     /// How many events it heard in all.
@@ -228,9 +236,15 @@ impl Bed {
     pub(crate) async fn assert_nothing_lost(&self) {
         assert_eq!(self.runtime.blocked_producers(), 0);
         let runtime = self.runtime.event_counts();
-        assert_eq!((runtime.dropped, runtime.expired, runtime.swallowed), (0, 0, 0));
+        assert_eq!(
+            (runtime.dropped, runtime.expired, runtime.swallowed),
+            (0, 0, 0)
+        );
         let reader = self.pleg.stats().await.unwrap().reader;
-        assert_eq!((reader.dropped, reader.overflows, reader.garbage), (0, 0, 0));
+        assert_eq!(
+            (reader.dropped, reader.overflows, reader.garbage),
+            (0, 0, 0)
+        );
         assert_eq!(reader.messages, runtime.sent, "the reader is behind");
     }
 }

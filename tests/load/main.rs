@@ -23,9 +23,15 @@ const SOON: Duration = Duration::from_secs(20);
 fn a_node_of_a_thousand_pods_is_told_whole_and_a_burst_of_ten_thousand_ends_too() {
     play("1,000 pods x 10, burst", async |case| {
         let (pods, containers) = if is_full() { (1_000, 10) } else { (150, 10) };
-        let mut bed = Bed::new(Character::default(), |builder| builder.pods(pods).containers(containers)).await;
+        let mut bed = Bed::new(Character::default(), |builder| {
+            builder.pods(pods).containers(containers)
+        })
+        .await;
         bed.settle(SOON).await;
-        assert_eq!(bed.told(LifecycleKind::ContainerStarted), pods * containers + pods);
+        assert_eq!(
+            bed.told(LifecycleKind::ContainerStarted),
+            pods * containers + pods
+        );
         bed.assert_converged();
         case.note("started", bed.heard());
 
@@ -53,7 +59,10 @@ fn a_node_of_a_thousand_pods_is_told_whole_and_a_burst_of_ten_thousand_ends_too(
 fn a_flood_of_events_is_told_event_by_event() {
     play("5,000 events/s for 5 min", async |case| {
         let (rate, seconds) = if is_full() { (5_000, 300) } else { (1_000, 4) };
-        let mut bed = Bed::new(Character::default(), |builder| builder.pods(100).containers(2)).await;
+        let mut bed = Bed::new(Character::default(), |builder| {
+            builder.pods(100).containers(2)
+        })
+        .await;
         bed.settle(SOON).await;
         let before = bed.heard();
         let told_before = bed.runtime.event_counts().told;
@@ -66,12 +75,19 @@ fn a_flood_of_events_is_told_event_by_event() {
             }
         }
         bed.settle(SOON).await;
-        assert_eq!(bed.runtime.event_counts().told - told_before, lives as u64 * 4);
+        assert_eq!(
+            bed.runtime.event_counts().told - told_before,
+            lives as u64 * 4
+        );
         assert_eq!(bed.heard() - before, lives * 3);
         bed.assert_converged();
         bed.assert_nothing_lost().await;
         let stats = bed.pleg.stats().await.unwrap();
-        assert!(stats.engine.tombstones <= 10_000, "{}", stats.engine.tombstones);
+        assert!(
+            stats.engine.tombstones <= 10_000,
+            "{}",
+            stats.engine.tombstones
+        );
         case.note("messages", lives * 4);
         case.note("tombstones", stats.engine.tombstones);
         case.finish(&bed).await;
@@ -81,8 +97,15 @@ fn a_flood_of_events_is_told_event_by_event() {
 #[test]
 fn subscribers_that_never_read_cost_the_others_nothing() {
     play("100 subscribers, 30 stalled", async |case| {
-        let (pods, lives) = if is_full() { (100, 100_000) } else { (20, 1_500) };
-        let mut bed = Bed::new(Character::default(), |builder| builder.pods(pods).containers(2)).await;
+        let (pods, lives) = if is_full() {
+            (100, 100_000)
+        } else {
+            (20, 1_500)
+        };
+        let mut bed = Bed::new(Character::default(), |builder| {
+            builder.pods(pods).containers(2)
+        })
+        .await;
         bed.settle(SOON).await;
         let mut stalled: Vec<_> = (0..30)
             .map(|_| bed.pleg.watch(WatchFrom::Now).unwrap())
@@ -107,7 +130,10 @@ fn subscribers_that_never_read_cost_the_others_nothing() {
         let stats = bed.pleg.stats().await.unwrap();
         let present = pods * 3;
         let most = stats.feed.subscribers.iter().map(|one| one.lag).max();
-        assert!(most.is_some_and(|lag| lag <= 1_000 + 3 * present), "{most:?}");
+        assert!(
+            most.is_some_and(|lag| lag <= 1_000 + 3 * present),
+            "{most:?}"
+        );
         assert!(stats.feed.totals.folded_whole > 0);
         // And when one reads at last, it is told what it still can be.
         let mut late = stalled.pop().unwrap();
@@ -127,9 +153,14 @@ fn subscribers_that_never_read_cost_the_others_nothing() {
 fn five_thousand_exited_containers_at_the_start_are_each_told_once() {
     play("5,000 exited at start", async |case| {
         let (pods, each) = if is_full() { (50, 100) } else { (20, 25) };
-        let mut bed = Bed::unfollowed(Character::containerd_1_7(), |builder| builder.pods(pods).containers(1));
+        let mut bed = Bed::unfollowed(Character::containerd_1_7(), |builder| {
+            builder.pods(pods).containers(1)
+        });
         let sandboxes: Vec<_> = bed.runtime.world(|world| {
-            world.sandboxes().map(|sandbox| sandbox.id.clone()).collect()
+            world
+                .sandboxes()
+                .map(|sandbox| sandbox.id.clone())
+                .collect()
         });
         bed.runtime.set_muted(true);
         for sandbox in &sandboxes {
@@ -144,7 +175,11 @@ fn five_thousand_exited_containers_at_the_start_are_each_told_once() {
         assert_eq!(bed.told(LifecycleKind::ContainerDied), pods * each);
         assert_eq!(bed.told(LifecycleKind::ContainerStarted), pods * 2);
         bed.settle(Duration::from_secs(600)).await;
-        assert_eq!(bed.told(LifecycleKind::ContainerDied), pods * each, "told again");
+        assert_eq!(
+            bed.told(LifecycleKind::ContainerDied),
+            pods * each,
+            "told again"
+        );
         bed.assert_converged();
         bed.assert_nothing_lost().await;
         case.note("exited", pods * each);
@@ -157,8 +192,14 @@ fn heavy(bed: &Bed, bytes: usize) -> usize {
     const LABEL: usize = 100_000;
     let pods = bytes / LABEL;
     for number in 0..pods {
-        let pod = Pod::new(bed.runtime.new_pod_uid(), "default", format!("heavy-{number}"));
-        let sandbox = bed.runtime.run_sandbox(pod.label("note", "x".repeat(LABEL)));
+        let pod = Pod::new(
+            bed.runtime.new_pod_uid(),
+            "default",
+            format!("heavy-{number}"),
+        );
+        let sandbox = bed
+            .runtime
+            .run_sandbox(pod.label("note", "x".repeat(LABEL)));
         bed.runtime.run_container(&sandbox, "app").unwrap();
     }
     pods
@@ -168,7 +209,9 @@ fn heavy(bed: &Bed, bytes: usize) -> usize {
 fn a_list_of_fifty_megabytes_comes_by_streaming() {
     play("50 MB list by streaming", async |case| {
         let bytes = if is_full() { 50_000_000 } else { 20_000_000 };
-        let mut bed = Bed::unfollowed(Character::default().with_streaming_lists(20), |builder| builder);
+        let mut bed = Bed::unfollowed(Character::default().with_streaming_lists(20), |builder| {
+            builder
+        });
         bed.runtime.set_muted(true);
         let pods = heavy(&bed, bytes);
         bed.runtime.set_muted(false);

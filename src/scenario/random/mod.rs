@@ -18,8 +18,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::file::Scenario;
 use super::player::{Failure, Played, play};
 
-pub use shrink::shrink;
-
 /// The scenario of a seed.
 #[must_use]
 pub fn scenario(seed: u64) -> Scenario {
@@ -141,4 +139,58 @@ fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "without words".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::action::Action;
+    use crate::scenario::values::{At, Count};
+
+    /// The first seed whose story ends a stream, with the false expectation that none ends.
+    fn failing() -> generate::Generated {
+        (1..)
+            .map(generate::generate)
+            .find_map(|mut generated| {
+                let scenario = &mut generated.scenario;
+                let mut actions = scenario.steps.iter().flat_map(|step| &step.value.actions);
+                let ends = |action: &At<Action>| matches!(action.value, Action::BreakStream(_));
+                if scenario.settings.evented == Some(false) || !actions.any(ends) {
+                    return None;
+                }
+                let expect = scenario.steps.last_mut()?.value.expect.as_mut()?;
+                let none = Count { least: 0, most: 0 };
+                let name = "streamsEnded".to_owned();
+                expect.value.counters.insert(name, At::from(none));
+                expect.value.lawful = None;
+                let is_broken = play_through(scenario).unwrap().verdict().is_err();
+                is_broken.then_some(generated)
+            })
+            .unwrap()
+    }
+
+    #[test]
+    fn a_failing_story_is_made_small_and_fails_as_it_did() {
+        let generated = failing();
+        let wrong = play_through(&generated.scenario)
+            .unwrap()
+            .verdict()
+            .unwrap_err();
+        let smallest = shrink::smallest(&generated, &wrong).unwrap();
+        let left = |scenario: &Scenario, rest: usize| {
+            let steps = scenario.steps.iter().take(scenario.steps.len() - rest);
+            let done: usize = steps.map(|step| step.value.actions.len()).sum();
+            done + scenario.initial.len()
+        };
+        let rest = generated.scenario.steps.len() - generated.rest;
+        assert!(left(&generated.scenario, rest) >= 8);
+        assert!(
+            left(&smallest.scenario, rest) <= 3,
+            "{}",
+            smallest.scenario.to_yaml()
+        );
+        let written = Scenario::parse(&smallest.scenario.to_yaml()).unwrap();
+        let again = play_through(&written).unwrap().verdict().unwrap_err();
+        assert_eq!(again, wrong);
+    }
 }

@@ -23,22 +23,6 @@ pub(super) struct Smallest {
     pub(super) plays: usize,
 }
 
-/// Makes a failing scenario of the generator's small; one that passes is given back as it is. The last
-/// step must be the one that expects, and `rest` the number of the first step to keep.
-///
-/// # Errors
-/// If no event loop can be made.
-pub fn shrink(scenario: &Scenario, rest: usize) -> io::Result<Scenario> {
-    let Err(failure) = play_through(scenario)?.verdict() else {
-        return Ok(scenario.clone());
-    };
-    let generated = Generated {
-        scenario: scenario.clone(),
-        rest,
-    };
-    smallest(&generated, &failure).map(|smallest| smallest.scenario)
-}
-
 pub(super) fn smallest(generated: &Generated, failure: &Wrong) -> io::Result<Smallest> {
     let mut shrinker = Shrinker {
         best: generated.scenario.clone(),
