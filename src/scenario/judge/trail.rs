@@ -153,12 +153,16 @@ fn answer(
     reading: &Reading,
     found: &mut Vec<Unlawful>,
 ) {
+    let status = reading.status.as_deref();
+    if status.is_some_and(|status| status.error.is_some()) {
+        // A pod that cannot be read is answered with its error, which claims nothing.
+        return;
+    }
     if reading.observed < mark {
         let what = "it rests on an older one".to_owned();
         found.push(Unlawful::new(at, VOUCHED, None, what));
     }
-    let status = reading.status.as_deref();
-    if truth.is_lied_about(uid) || status.is_some_and(|status| status.error.is_some()) {
+    if truth.is_lied_about(uid) {
         return;
     }
     let shown: BTreeMap<_, _> = status.map(phases).unwrap_or_default().into_iter().collect();

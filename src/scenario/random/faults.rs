@@ -181,7 +181,7 @@ impl Faults {
     fn lie(&mut self, dice: &mut Dice, node: &Node, lasting: Duration) -> Option<Trouble> {
         let subject = node.subject(dice)?;
         let (begin, end) = match dice.below(10) {
-            0..=5 => (Action::Emit(emit(dice, subject)), None),
+            0..=5 => (Action::Emit(emit(dice, node, subject)), None),
             6..=7 => (Action::Deny(subject), Some((lasting, Action::Heal))),
             _ if self.is_remembered => {
                 let from = AnswerFrom {
@@ -278,7 +278,7 @@ fn stream_code(dice: &mut Dice) -> Code {
 }
 
 /// A message that no honest runtime would send now.
-fn emit(dice: &mut Dice, subject: SubjectName) -> Emit {
+fn emit(dice: &mut Dice, node: &Node, subject: SubjectName) -> Emit {
     let kind = dice.pick(&[
         MessageType::Created,
         MessageType::Started,
@@ -300,6 +300,7 @@ fn emit(dice: &mut Dice, subject: SubjectName) -> Emit {
     if dice.percent(10) {
         emit.sandbox = Some(SandboxShown::Missing);
     } else if let SubjectName::Container(name) = subject
+        && node.is_shown(&name)
         && dice.percent(40)
     {
         let shown = dice

@@ -319,11 +319,15 @@ impl Story {
         let rest = steps.len();
         steps.push(step(begins, well));
         let seconds = Duration::from_secs;
+        let is_hurried = self.dice.percent(70);
         let mut changed = node.changed_in_silence.clone();
+        if is_hurried {
+            changed.extend(node.addressed_late.iter().cloned());
+        }
         changed.sort();
         changed.dedup();
         let reinspect = changed.into_iter().map(Action::Reinspect);
-        let judged = if self.dice.percent(70) {
+        let judged = if is_hurried {
             // Three relists, further apart than `settle`, which a step back needs.
             let first = reinspect.chain([Action::RelistAll]).collect();
             steps.push(step(begins + seconds(20), first));

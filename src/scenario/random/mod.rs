@@ -191,6 +191,6 @@ mod tests {
         );
         let written = Scenario::parse(&smallest.scenario.to_yaml()).unwrap();
         let again = play_through(&written).unwrap().verdict().unwrap_err();
-        assert_eq!(again, wrong);
+        assert_eq!(again.law, wrong.law);
     }
 }

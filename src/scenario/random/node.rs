@@ -47,6 +47,8 @@ pub(super) struct Node {
     pub(super) failed_start_leaves_nothing: bool,
     /// Pods of which the runtime changed a detail in silence, which only a reinspection shows.
     pub(super) changed_in_silence: Vec<PodName>,
+    /// Pods whose address came late, which the generator finds out, though at its slowest.
+    pub(super) addressed_late: Vec<PodName>,
     addresses: u64,
 }
 
@@ -93,6 +95,7 @@ impl Node {
             pods: pods.collect(),
             failed_start_leaves_nothing: false,
             changed_in_silence: Vec::new(),
+            addressed_late: Vec::new(),
             addresses: 0,
         }
     }
@@ -155,6 +158,7 @@ impl Node {
             Some(Change::Address) if pod.waits_for_address => {
                 self.addresses += 1;
                 pod.waits_for_address = false;
+                self.addressed_late.push(pod.run.pod.clone());
                 vec![pod.set_ips(vec![format!("10.99.0.{}", self.addresses % 250 + 1)])]
             }
             Some(Change::Address) | None => Vec::new(),
@@ -192,6 +196,19 @@ impl Node {
         }
         let number = dice.index(pod.containers.len());
         pod.container_name(number).map(SubjectName::Container)
+    }
+
+    /// Whether the runtime has a container whose messages show it.
+    pub(super) fn is_shown(&self, name: &ContainerName) -> bool {
+        let pod = self.pods.iter().find(|pod| pod.run.pod == name.pod);
+        pod.filter(|pod| !pod.run.by_crictl).is_some_and(|pod| {
+            let mut indices = 0..pod.containers.len();
+            indices.any(|index| {
+                let container = pod.containers.get(index);
+                container.is_some_and(|container| container.state != State::Gone)
+                    && pod.container_name(index).as_ref() == Some(name)
+            })
+        })
     }
 
     /// A pod that there was at some time.

@@ -181,13 +181,29 @@ impl Shrinker {
     }
 }
 
-/// Numbers the actions, so that those that could not be done are found again.
+/// Numbers the actions, so that those that could not be done are found again. A detail that changes
+/// in silence has one number with what makes it news: without that nobody could know of it.
 fn number(scenario: &mut Scenario) {
+    let mut number = 0;
     let steps = scenario.steps.iter_mut();
-    let actions = steps.flat_map(|step| &mut step.value.actions);
-    for (number, action) in scenario.initial.iter_mut().chain(actions).enumerate() {
-        action.line = number as u64 + 1;
+    let moments = steps.map(|step| &mut step.value.actions);
+    for actions in std::iter::once(&mut scenario.initial).chain(moments) {
+        let mut is_muted = false;
+        for action in actions {
+            let is_in_silence = is_muted || is_no_address(&action.value);
+            number += u64::from(!is_in_silence);
+            action.line = number;
+            match action.value {
+                Action::Mute => is_muted = true,
+                Action::Unmute => is_muted = false,
+                _ => {}
+            }
+        }
     }
+}
+
+fn is_no_address(action: &Action) -> bool {
+    matches!(action, Action::SetIps(set) if set.ips.is_empty())
 }
 
 fn undone(outcome: &Outcome) -> BTreeSet<u64> {
