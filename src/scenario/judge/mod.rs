@@ -179,7 +179,8 @@ fn completely(account: &Account<'_>, trail: &Trail, told: &Told, found: &mut Vec
             Some(Phase::Exited) => (Some(LifecycleKind::ContainerDied), false),
             Some(Phase::Removed) if is_known => (
                 Some(LifecycleKind::ContainerRemoved),
-                told.folded_whole > 0 && !was_there,
+                // What was gone before, and is shown again by a lie, had been told to others.
+                !was_there && (told.folded_whole > 0 || (lied && before.is_some())),
             ),
             Some(Phase::Removed) => (None, true),
         };
