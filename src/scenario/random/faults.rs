@@ -23,7 +23,7 @@ pub(super) struct Trouble {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     /// In so many of a hundred stories the runtime also lies.
-    lies: bool,
+    pub(super) lies: bool,
     streams_lists: bool,
     /// How grave and long the troubles are.
     is_harsh: bool,

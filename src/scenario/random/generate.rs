@@ -239,7 +239,8 @@ impl Story {
         let dice = &mut self.dice;
         let action = match dice.below(100) {
             0..=9 if self.consumers.stopped_until.is_none() => {
-                let asleep = dice.percent(30);
+                // Whoever reads a lie late reads it beside a cache that knows better by then.
+                let asleep = !self.faults.lies && dice.percent(30);
                 let name = format!("s{}", self.consumers.subscribers.len());
                 self.consumers.subscribers.push((name.clone(), asleep));
                 Some(Action::Subscribe(Subscribe {
@@ -248,7 +249,7 @@ impl Story {
                     asleep,
                 }))
             }
-            10..=24 => {
+            10..=24 if !self.faults.lies => {
                 let index = dice.index(self.consumers.subscribers.len());
                 let subscriber = self.consumers.subscribers.get_mut(index);
                 subscriber.map(|(name, asleep)| {
