@@ -269,8 +269,16 @@ Example: every scenario of a folder
   pleg replay scenarios")]
 pub(crate) struct ReplayArgs {
     /// Scenarios (.yaml), recordings (.jsonl, .jsonl.zst), or folders of them
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "random", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+
+    /// Play so many random stories instead; one that fails is made small and printed as a scenario
+    #[arg(long, value_name = "SEEDS", conflicts_with_all = ["paths", "trace", "report", "expect_same_as"])]
+    pub(crate) random: Option<u64>,
+
+    /// The seed of the first random story; the others follow it
+    #[arg(long, value_name = "SEED", default_value_t = 1, requires = "random")]
+    pub(crate) first_seed: u64,
 
     /// How to print results
     #[arg(long, short = 'o', value_enum, default_value_t)]

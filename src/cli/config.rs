@@ -151,6 +151,8 @@ pub(crate) struct VerifyConfig {
 pub(crate) struct ReplayConfig {
     /// Scenarios, recordings, or folders of them.
     pub(crate) paths: Vec<PathBuf>,
+    /// Random stories instead: the seeds.
+    pub(crate) random: Option<std::ops::Range<u64>>,
     /// How to print.
     pub(crate) format: WatchFormat,
     /// Whether to print the traces.
@@ -205,6 +207,9 @@ impl Config {
             }),
             CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
                 paths: replay.paths,
+                random: replay
+                    .random
+                    .map(|seeds| replay.first_seed..replay.first_seed.saturating_add(seeds)),
                 format: replay.output,
                 trace: replay.trace,
                 report: replay.report,

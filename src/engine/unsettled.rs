@@ -2,7 +2,8 @@
 //!
 //! A failed start, an address that comes late, a removal that only an event told, everything that CRI-O
 //! removes in one call: no event tells of them. Such a pod gets targeted reads with back-off that ends at
-//! the slow period, within a budget for the node; from then on the slow relist watches it.
+//! the slow period, within a budget for the node; from then on the slow relist watches it. An address is
+//! in no list: for one that is awaited the reads go on, at that period.
 
 use std::time::Duration;
 
@@ -93,8 +94,9 @@ impl Engine {
         }
         let waited = watch.delay;
         let details = watch.details;
-        watch.delay = waited.saturating_mul(2);
-        watch.at = (watch.delay < slow).then(|| at.at.after(watch.delay));
+        watch.delay = waited.saturating_mul(2).min(slow);
+        // The slow relist sees phases settle, never an address.
+        watch.at = (details || watch.delay < slow).then(|| at.at.after(watch.delay));
         if !details && (period <= waited || is_relisted_now) {
             // The relist of the node looks at it, now or as often as this watch would.
             return;
