@@ -10,7 +10,7 @@ use prost::Message;
 
 #[allow(dead_code, missing_docs, clippy::all, clippy::pedantic)]
 mod cri {
-    include!("../../../src/cri/wire/generated/runtime.v1.rs");
+    include!("../../src/cri/wire/generated/runtime.v1.rs");
 }
 
 /// One input of the target `wire`: steps, one after the other.
