@@ -11,9 +11,12 @@
 mod node;
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use node::cri;
+use node::followed::Followed;
+use pleg::clock::Clock;
 use pleg::cri::raw;
 use prost::Message;
 
@@ -61,5 +64,25 @@ fn events(bench: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, lists, events);
+/// What follows in the engine, decoding included.
+fn followed(bench: &mut Criterion) {
+    let clock = Clock::system();
+    let mut node = Followed::begin(PODS);
+    let mut group = bench.benchmark_group("engine that follows 1,000 pods x 3");
+    group.bench_function("unchanged relist", |bench| {
+        bench.iter_custom(|count| {
+            let mut spent = Duration::ZERO;
+            for _ in 0..count {
+                node.until_a_relist_is_asked_for();
+                let began = clock.now().mono;
+                node.relist();
+                spent += clock.now().mono.since(began);
+            }
+            spent
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, lists, events, followed);
 criterion_main!(benches);

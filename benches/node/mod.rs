@@ -1,6 +1,8 @@
 //! A node as a kubelet makes it, in CRI's bytes: the labels, annotations and mounts that every pod has
 //! are there, though nobody reads them.
 
+pub(crate) mod followed;
+
 use std::collections::BTreeMap;
 
 use prost::Message;
@@ -260,13 +262,11 @@ fn container_status(pod: usize, container: usize, state: i32) -> Vec<u8> {
 }
 
 /// `PodSandboxStatusResponse`.
-#[allow(dead_code, reason = "not every user inspects")]
 pub(crate) fn sandbox_answer(pod: usize) -> Vec<u8> {
     Unread(Vec::new()).message(1, &sandbox_status(pod)).0
 }
 
 /// `ContainerStatusResponse` of a running container.
-#[allow(dead_code, reason = "not every user inspects")]
 pub(crate) fn container_answer(pod: usize, container: usize) -> Vec<u8> {
     let status = container_status(pod, container, RUNNING);
     Unread(Vec::new()).message(1, &status).0
