@@ -4,10 +4,13 @@
 use std::fs;
 use std::path::Path;
 
+#[allow(unreachable_pub, reason = "it is part of a library too")]
 #[path = "../fuzz/src/recording.rs"]
 mod recording;
+#[allow(unreachable_pub, reason = "it is part of a library too")]
 #[path = "../fuzz/src/scenario.rs"]
 mod scenario;
+#[allow(unreachable_pub, reason = "it is part of a library too")]
 #[path = "../fuzz/src/wire.rs"]
 mod wire;
 

@@ -30,7 +30,8 @@ impl Steps {
         let event = cri::ContainerEventResponse {
             container_id: id.into(),
             container_event_type: kind,
-            created_at: 1_700_000_000_000_000_000,
+            // After the first relist, by the clock of the target.
+            created_at: 1_700_000_001_500_000_000,
             pod_sandbox_status: Some(sandbox_status("s1", sandbox)),
             containers_statuses: containers
                 .iter()

@@ -300,25 +300,25 @@ fn inspection(
         content = rest;
         piece
     };
-    let gone = || Err(failure(FailureKind::NotFound));
-    let malformed = || Err(failure(FailureKind::Malformed));
+    let gone = || failure(FailureKind::NotFound);
+    let malformed = || failure(FailureKind::Malformed);
     let mut inspection = Inspection::default();
     for id in sandboxes {
         let answer = match next() {
-            [] => gone(),
+            [] => Err(gone()),
             bytes => match raw::sandbox(bytes) {
                 Ok((status, _)) if status.id == id => Ok(status),
-                _ => malformed(),
+                _ => Err(malformed()),
             },
         };
         inspection.sandboxes.push((id, answer));
     }
     for id in containers {
         let answer = match next() {
-            [] => gone(),
+            [] => Err(gone()),
             bytes => match raw::container(bytes) {
                 Ok(status) if status.id == id => Ok(status),
-                _ => malformed(),
+                _ => Err(malformed()),
             },
         };
         inspection.containers.push((id, answer));
