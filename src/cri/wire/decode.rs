@@ -51,7 +51,7 @@ fn require<const N: usize>(fields: [(&'static str, bool); N]) -> Result<(), Deco
 
 /// Reads `VersionResponse`. As for the reference client, none of the four fields may be empty.
 pub(crate) fn version(bytes: &[u8]) -> Result<RuntimeVersion, DecodeError> {
-    let answer = views::Version::read(bytes)?;
+    let answer = views::VersionAnswer::read(bytes)?;
     require([
         ("version", !answer.version.is_empty()),
         ("runtime_name", !answer.runtime_name.is_empty()),

@@ -66,14 +66,14 @@ impl<'a> Labels<'a> {
 
 /// `VersionResponse`.
 #[derive(Debug, Default)]
-pub(crate) struct Version<'a> {
+pub(crate) struct VersionAnswer<'a> {
     pub(crate) version: &'a str,
     pub(crate) runtime_name: &'a str,
     pub(crate) runtime_version: &'a str,
     pub(crate) runtime_api_version: &'a str,
 }
 
-impl<'a> View<'a> for Version<'a> {
+impl<'a> View<'a> for VersionAnswer<'a> {
     fn take(&mut self, field: Field<'a>) -> Result<(), Malformed> {
         match field.number {
             1 => self.version = field.text()?,
