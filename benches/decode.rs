@@ -65,17 +65,30 @@ fn events(bench: &mut Criterion) {
 }
 
 /// What follows in the engine, decoding included.
-fn followed(bench: &mut Criterion) {
+fn follow(bench: &mut Criterion) {
     let clock = Clock::system();
-    let mut node = Followed::begin(PODS);
+    let mut followed = Followed::begin(PODS);
     let mut group = bench.benchmark_group("engine that follows 1,000 pods x 3");
     group.bench_function("unchanged relist", |bench| {
         bench.iter_custom(|count| {
             let mut spent = Duration::ZERO;
             for _ in 0..count {
-                node.until_a_relist_is_asked_for();
+                followed.until_a_relist_is_asked_for();
                 let began = clock.now().mono;
-                node.relist();
+                followed.relist();
+                spent += clock.now().mono.since(began);
+            }
+            spent
+        });
+    });
+    let mut containers = (0..PODS).cycle();
+    group.bench_function("event that repeats what is known", |bench| {
+        bench.iter_custom(|count| {
+            let mut spent = Duration::ZERO;
+            for _ in 0..count {
+                let message = node::event(containers.next().unwrap_or(0), 1, 1, 1);
+                let began = clock.now().mono;
+                followed.hear(&message);
                 spent += clock.now().mono.since(began);
             }
             spent
@@ -84,5 +97,5 @@ fn followed(bench: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, lists, events, followed);
+criterion_group!(benches, lists, events, follow);
 criterion_main!(benches);

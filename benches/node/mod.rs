@@ -27,14 +27,13 @@ const RUNNING: i32 = 1;
 /// 64 hexadecimal digits, as runtimes name things.
 fn id(kind: u64, number: usize) -> String {
     let mut state = kind << 32 | number as u64;
-    let mut id = String::new();
-    for _ in 0..4 {
+    let words = [(); 4].map(|()| {
         // A step of SplitMix64.
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        id.push_str(&format!("{mixed:016x}"));
-    }
-    id
+        (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    });
+    let [a, b, c, d] = words;
+    format!("{a:016x}{b:016x}{c:016x}{d:016x}")
 }
 
 pub(crate) fn sandbox_id(pod: usize) -> String {

@@ -391,7 +391,15 @@ impl Witness {
             Output::Answer { reader, reading } => {
                 let newer_than = self.readers.remove(&reader);
                 let newer_than = newer_than.expect("somebody waits for an answer");
-                assert!(reading.observed >= newer_than, "an answer is too old");
+                // A pod that cannot be read is answered with its error, which claims no freshness.
+                let is_error = reading
+                    .status
+                    .as_ref()
+                    .is_some_and(|pod| pod.error.is_some());
+                assert!(
+                    reading.observed >= newer_than || is_error,
+                    "an answer is too old: {reading:?}, newer than {newer_than:?} was asked for"
+                );
             }
             Output::Observed { .. }
             | Output::ObservedAll { .. }
@@ -417,11 +425,12 @@ impl Witness {
         for (id, state) in &shown {
             let may_go_back = cause.is_answer && stepped_back;
             if let Some(since) = self.gone.remove(id) {
-                assert!(
-                    may_go_back || cause.at.since(since) >= REMEMBERED,
-                    "{id} is shown again"
-                );
+                let is_forgotten = cause.at.since(since) >= REMEMBERED;
+                assert!(may_go_back || is_forgotten, "{id} is shown again");
                 self.furthest.remove(id);
+                if is_forgotten {
+                    self.told.remove(id);
+                }
             }
             if *state == ReportedState::Unknown {
                 continue;
