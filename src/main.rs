@@ -1,4 +1,5 @@
 //! The `pleg` command. All of it is in the library, in `cli`.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

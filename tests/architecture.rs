@@ -72,10 +72,10 @@ fn named(code: &str) -> Vec<String> {
 #[test]
 fn a_room_imports_only_from_those_below_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let rooms = rooms(&fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap());
+    let places = rooms(&fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap());
     assert!(
-        rooms.len() >= 10,
-        "the table of ARCHITECTURE.md was not understood: {rooms:?}"
+        places.len() >= 10,
+        "the table of ARCHITECTURE.md was not understood: {places:?}"
     );
     let mut files = Vec::new();
     sources(&root.join("src"), &mut files);
@@ -87,7 +87,7 @@ fn a_room_imports_only_from_those_below_it() {
         if ["lib", "main"].contains(&room) {
             continue;
         }
-        let Some(place) = rooms.get(room) else {
+        let Some(place) = places.get(room) else {
             broken.push(format!("src/{room} is no room of ARCHITECTURE.md"));
             continue;
         };
@@ -98,7 +98,7 @@ fn a_room_imports_only_from_those_below_it() {
             } else {
                 &name
             };
-            let allowed = other == room || rooms.get(other).is_none_or(|below| below <= place);
+            let allowed = other == room || places.get(other).is_none_or(|below| below <= place);
             if !allowed {
                 broken.push(format!(
                     "{} imports crate::{name}, a room above it",

@@ -1,11 +1,12 @@
 //! The calls: one method for each, each with its deadline.
 //!
 //! A client is a cheap clone around one channel. It never retries, keeps no state but what it has
-//! learnt of the runtime's streaming lists, and has no call that could change the node.
+//! learnt of the runtime's streaming lists and the items of the last list (so that the next one need
+//! not make them anew), and has no call that could change the node.
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -16,10 +17,11 @@ use tonic::{Status, Streaming};
 use super::Endpoint;
 use super::error::{CallError, DecodeError, ListStreaming, SizeLimit};
 use super::rpc_counts::{MethodAndCode, RpcCounts};
-use super::wire::call::{self, Call};
+use super::wire::call::{self, Call, ListMessage};
 use super::wire::codec::Decoded;
-use super::wire::decode::{ListItem, SandboxAnswer};
-use super::wire::listing::{Collector, Item};
+use super::wire::decode::SandboxAnswer;
+use super::wire::listing::{Item, KnownItems, KnownLists, ListReader};
+use super::wire::texts::KnownTexts;
 use crate::engine::{Answer, Inspection, Question, RuntimeVersion};
 use crate::lifecycle::{
     ContainerId, ContainerStatus, Listed, NodeList, PodUid, Refusal, RuntimeEvent, SandboxId,
@@ -60,6 +62,9 @@ pub struct CriClient {
     limits: CallLimits,
     streaming: Arc<StreamingLists>,
     counts: RpcCounts,
+    /// What the last list of the node had. Taken out while the next one is read, and forgotten if that
+    /// fails.
+    known: Arc<Mutex<KnownLists>>,
 }
 
 /// What the runtime answered to each streaming list, once asked: whether it has it.
@@ -79,8 +84,6 @@ impl StreamingLists {
     }
 }
 
-type Items<T> = Result<Vec<ListItem<T>>, DecodeError>;
-
 impl CriClient {
     /// A client over a channel of the caller's. The channel must have no timeout of its own, which
     /// would end an idle event stream.
@@ -91,6 +94,7 @@ impl CriClient {
             limits,
             streaming: Arc::default(),
             counts: RpcCounts::default(),
+            known: Arc::default(),
         }
     }
 
@@ -137,7 +141,10 @@ impl CriClient {
     ///
     /// As every call. A list that failed half-way is no list.
     pub async fn list_node(&self) -> Result<NodeList, CallError> {
-        self.lists(None).await
+        let mut known = std::mem::take(&mut *self.known());
+        let list = self.lists(None, &mut known).await?;
+        *self.known() = known;
+        Ok(list)
     }
 
     /// Lists one pod: what carries the label of its uid, sandboxes first.
@@ -146,15 +153,29 @@ impl CriClient {
     ///
     /// As [`list_node`](Self::list_node).
     pub async fn list_pod(&self, uid: &PodUid) -> Result<NodeList, CallError> {
-        self.lists(Some(uid)).await
+        self.lists(Some(uid), &mut KnownLists::default()).await
     }
 
-    async fn lists(&self, pod: Option<&PodUid>) -> Result<NodeList, CallError> {
+    fn known(&self) -> std::sync::MutexGuard<'_, KnownLists> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn lists(
+        &self,
+        pod: Option<&PodUid>,
+        known: &mut KnownLists,
+    ) -> Result<NodeList, CallError> {
+        let KnownLists {
+            sandboxes,
+            containers,
+            texts,
+        } = known;
         let sandboxes = self
             .list(
                 &self.streaming.sandboxes,
                 call::stream_sandboxes(pod),
                 call::list_sandboxes(pod),
+                (sandboxes, texts),
             )
             .await?;
         let containers = self
@@ -162,6 +183,7 @@ impl CriClient {
                 &self.streaming.containers,
                 call::stream_containers(pod),
                 call::list_containers(pod),
+                (containers, texts),
             )
             .await?;
         Ok(NodeList {
@@ -174,11 +196,13 @@ impl CriClient {
     async fn list<T: Item + Send + Sync + 'static>(
         &self,
         streams: &OnceLock<bool>,
-        streamed: Call<Items<T>>,
-        unary: Call<Items<T>>,
+        streamed: Call<ListMessage>,
+        unary: Call<ListMessage>,
+        (items, texts): (&mut KnownItems<T>, &mut KnownTexts),
     ) -> Result<Listed<T>, CallError> {
         if streams.get() != Some(&false) {
-            match self.streamed_list(streamed).await {
+            let list = ListReader::begin(items, texts);
+            match self.streamed_list(streamed, list).await {
                 Err(error) if is_unimplemented(&error) => {
                     let _ = streams.set(false);
                 }
@@ -189,22 +213,26 @@ impl CriClient {
                 Err(error) => return Err(error),
             }
         }
-        let items = self.unary(unary, self.limits.call_deadline).await?;
-        let mut list = Collector::default();
-        list.take_all(items);
-        Ok(list.finish())
+        let method = unary.method;
+        let answer = self.message(unary, self.limits.call_deadline).await;
+        let mut list = ListReader::begin(items, texts);
+        let list = answer
+            .and_then(|answer| take(method, &mut list, &answer))
+            .map(|()| list.finish());
+        self.counts.ended(method, &list);
+        list
     }
 
     /// All pieces of a list, or none.
     async fn streamed_list<T: Item + Send + Sync + 'static>(
         &self,
-        call: Call<Items<T>>,
+        call: Call<ListMessage>,
+        mut list: ListReader<'_, T>,
     ) -> Result<Listed<T>, CallError> {
         let method = call.method;
         let most = self.limits.message_size.saturating_mul(MESSAGES_IN_A_LIST);
         let collect = async {
             let mut pieces = self.open(call).await?;
-            let mut list = Collector::default();
             let mut size = 0_usize;
             while let Some(piece) = self.receive(method, &mut pieces).await? {
                 size = size.saturating_add(piece.bytes);
@@ -216,10 +244,7 @@ impl CriClient {
                         lists: ListStreaming::Supported,
                     });
                 }
-                let items = piece
-                    .content
-                    .map_err(|problem| CallError::Malformed { method, problem })?;
-                list.take_all(items);
+                take(method, &mut list, &piece.content)?;
             }
             Ok(list.finish())
         };
@@ -335,22 +360,32 @@ impl CriClient {
         deadline: Duration,
     ) -> Result<A, CallError> {
         let method = call.method;
+        let answer = self.message(call, deadline).await;
+        let answer = answer.and_then(|content| {
+            content.map_err(|problem| CallError::Malformed { method, problem })
+        });
+        self.counts.ended(method, &answer);
+        answer
+    }
+
+    /// A call's one answer, not counted yet: it may still turn out malformed.
+    async fn message<A: Send + Sync + 'static>(
+        &self,
+        call: Call<A>,
+        deadline: Duration,
+    ) -> Result<A, CallError> {
+        let method = call.method;
         let (request, path, codec) = call.into_parts();
         let mut grpc = self.grpc();
         let send = async {
             ready(&mut grpc).await?;
             grpc.unary(request, path, codec).await
         };
-        let answered = within(deadline, method, async {
+        let answer = within(deadline, method, async {
             send.await.map_err(|status| self.failed(method, status))
         })
-        .await;
-        let answer = answered.and_then(|answer| {
-            let content = answer.into_inner().content;
-            content.map_err(|problem| CallError::Malformed { method, problem })
-        });
-        self.counts.ended(method, &answer);
-        answer
+        .await?;
+        Ok(answer.into_inner().content)
     }
 
     async fn open<A: Send + Sync + 'static>(
@@ -387,6 +422,18 @@ impl CriClient {
         let lists = self.streaming.support();
         CallError::from_status(method, status, self.limits.message_size, lists)
     }
+}
+
+/// Takes the answer of a list or a piece of it.
+fn take<T: Item>(
+    method: &'static str,
+    list: &mut ListReader<'_, T>,
+    message: &[u8],
+) -> Result<(), CallError> {
+    list.take(message).map_err(|problem| CallError::Malformed {
+        method,
+        problem: problem.into(),
+    })
 }
 
 async fn ready(grpc: &mut Grpc<Channel>) -> Result<(), Status> {

@@ -7,6 +7,8 @@ mod client;
 mod endpoint;
 mod error;
 mod inbox;
+#[doc(hidden)]
+pub mod raw;
 mod reader;
 mod rpc_counts;
 mod tap;

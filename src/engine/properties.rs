@@ -257,20 +257,20 @@ fn list() -> impl Strategy<Value = NodeList> {
             let mut seen = BTreeSet::new();
             for status in sandboxes {
                 if seen.insert(status.id.clone()) {
-                    list.sandboxes.items.push(SandboxListing {
+                    list.sandboxes.items.push(Arc::new(SandboxListing {
                         id: status.id,
                         pod: status.pod,
                         attempt: status.attempt,
                         state: status.state,
                         created_at: status.created_at,
                         labelled: status.labelled,
-                    });
+                    }));
                 }
             }
             let mut seen = BTreeSet::new();
             for (status, sandbox) in containers {
                 if seen.insert(status.id.clone()) {
-                    list.containers.items.push(ContainerListing {
+                    list.containers.items.push(Arc::new(ContainerListing {
                         id: status.id,
                         sandbox: sandbox.map(SandboxId::from),
                         pod: status.pod,
@@ -280,7 +280,7 @@ fn list() -> impl Strategy<Value = NodeList> {
                         created_at: status.created_at,
                         image: status.image,
                         image_ref: status.image_ref,
-                    });
+                    }));
                 }
             }
             list

@@ -11,8 +11,8 @@ use super::subject::{Origin, Subject};
 use super::{Engine, Output};
 use crate::law::Law;
 use crate::lifecycle::{
-    LifecycleEvent, LifecycleKind, Mark, Phase, PodContainer, PodIdentity, PodSandbox, PodStatus,
-    PodUid, Revision, Source, SubjectId, SubjectKind, newest_sandbox_first,
+    ContainerId, LifecycleEvent, LifecycleKind, Mark, Phase, PodContainer, PodIdentity, PodSandbox,
+    PodStatus, PodUid, Revision, SandboxId, Source, SubjectId, SubjectKind, newest_sandbox_first,
 };
 
 impl Engine {
@@ -91,8 +91,8 @@ impl Engine {
         let mut containers = Vec::new();
         for (id, subject) in self.records.live_of_pod(uid) {
             match id {
-                SubjectId::Sandbox(_) => sandboxes.extend(shown_sandbox(id, subject)),
-                SubjectId::Container(_) => containers.extend(shown_container(id, subject)),
+                SubjectId::Sandbox(id) => sandboxes.extend(shown_sandbox(id, subject)),
+                SubjectId::Container(id) => containers.extend(shown_container(id, subject)),
             }
         }
         let pod = self.records.pods.get_mut(uid)?;
@@ -218,10 +218,10 @@ fn turn(id: &SubjectId, subject: &Subject) -> u8 {
     }
 }
 
-fn shown_sandbox(id: &SubjectId, subject: &Subject) -> Option<PodSandbox> {
+fn shown_sandbox(id: &SandboxId, subject: &Subject) -> Option<PodSandbox> {
     let details = subject.sandbox()?;
     Some(PodSandbox {
-        id: id.as_str().into(),
+        id: id.clone(),
         attempt: details.attempt,
         state: subject.knowledge.state()?,
         created_at: details.created_at,
@@ -230,15 +230,14 @@ fn shown_sandbox(id: &SubjectId, subject: &Subject) -> Option<PodSandbox> {
     })
 }
 
-fn shown_container(id: &SubjectId, subject: &Subject) -> Option<PodContainer> {
+fn shown_container(id: &ContainerId, subject: &Subject) -> Option<PodContainer> {
     let details = subject.container()?;
     let end = details
         .end
         .as_ref()
         .filter(|_| subject.knowledge.phase() >= Some(Phase::Exited));
-    let empty: Arc<str> = Arc::from("");
     Some(PodContainer {
-        id: id.as_str().into(),
+        id: id.clone(),
         name: details.name.clone(),
         attempt: details.attempt,
         sandbox_id: details.sandbox.clone(),
@@ -247,8 +246,8 @@ fn shown_container(id: &SubjectId, subject: &Subject) -> Option<PodContainer> {
         started_at: details.started_at,
         finished_at: end.and_then(|end| end.finished_at),
         exit_code: end.map(|end| end.exit_code),
-        reason: end.map_or_else(|| empty.clone(), |end| end.reason.clone()),
-        message: end.map_or(empty, |end| end.message.clone()),
+        reason: end.map(|end| end.reason.clone()).unwrap_or_default(),
+        message: end.map(|end| end.message.clone()).unwrap_or_default(),
         image: details.image.clone(),
         image_ref: details.image_ref.clone(),
     })

@@ -3,6 +3,7 @@
 //! Owns membership and look-up. It never judges an observation and never decides what to ask.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::pod::Pod;
 use super::subject::Subject;
@@ -23,12 +24,12 @@ pub(super) struct Records {
 
 impl Records {
     /// The subject with this runtime id, whichever kind it is.
-    pub(super) fn find(&self, id: &str) -> Option<SubjectId> {
-        let sandbox = SubjectId::Sandbox(SandboxId::from(id));
+    pub(super) fn find(&self, id: &Arc<str>) -> Option<SubjectId> {
+        let sandbox = SubjectId::Sandbox(SandboxId::from(id.clone()));
         if self.subjects.contains_key(&sandbox) {
             return Some(sandbox);
         }
-        let container = SubjectId::Container(ContainerId::from(id));
+        let container = SubjectId::Container(ContainerId::from(id.clone()));
         self.subjects.contains_key(&container).then_some(container)
     }
 

@@ -167,8 +167,9 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listed<T> {
-    /// The items, each id once, in the runtime's order.
-    pub items: Vec<T>,
+    /// The items, each id once, in the runtime's order. One that is as it was in the list before may be
+    /// the same in memory.
+    pub items: Vec<Arc<T>>,
     /// Ids that were listed but whose item could not be read: present, and no more is known.
     pub unreadable: Vec<Arc<str>>,
     /// What was left out, one entry each time.
@@ -188,7 +189,7 @@ impl<T> Default for Listed<T> {
 impl<T> From<Vec<T>> for Listed<T> {
     fn from(items: Vec<T>) -> Self {
         Self {
-            items,
+            items: items.into_iter().map(Arc::new).collect(),
             ..Self::default()
         }
     }

@@ -1,6 +1,7 @@
 //! A full relist told as what changed since the one before: traces of big nodes stay small.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +36,8 @@ impl ListingChange {
 /// The last full relist.
 #[derive(Debug, Default)]
 pub(super) struct LastListing {
-    sandboxes: BTreeMap<SandboxId, SandboxListing>,
-    containers: BTreeMap<ContainerId, ContainerListing>,
+    sandboxes: BTreeMap<SandboxId, Arc<SandboxListing>>,
+    containers: BTreeMap<ContainerId, Arc<ContainerListing>>,
 }
 
 impl LastListing {

@@ -16,7 +16,7 @@ use tonic::server::{Grpc, NamedService, ServerStreamingService};
 use tonic::{Request, Response, Status};
 
 use super::net::Net;
-use crate::cri::wire::codec::{Decoded, WireCodec};
+use crate::cri::wire::codec::{Decoded, Reading, WireCodec};
 use crate::cri::wire::messages::ContainerEventResponse;
 use crate::cri::wire::samples::sandbox_status;
 use crate::cri::{Inbox, ReaderLimits, ReaderPlace, StreamItem, StreamReader, StreamSource};
@@ -280,7 +280,8 @@ impl Service<http::Request<Body>> for Raw {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let raw = self.clone();
-        let codec = WireCodec { decode: |_| () };
+        let reading = Reading::InPlace(|_| ());
+        let codec = WireCodec { reading };
         async move { Ok(Grpc::new(codec).server_streaming(raw, request).await) }.boxed()
     }
 }

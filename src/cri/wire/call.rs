@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use http::uri::PathAndQuery;
 use prost::Message;
 
-use super::codec::WireCodec;
-use super::decode::{self, DecodeError, ListItem, POD_UID_LABEL, SandboxAnswer};
+use super::codec::{Reading, WireCodec};
+use super::decode::{self, DecodeError, SandboxAnswer};
+use super::event::event;
 use super::messages as wire;
+use super::views::POD_UID_LABEL;
 use crate::engine::RuntimeVersion;
-use crate::lifecycle::{
-    ContainerId, ContainerListing, ContainerStatus, PodUid, Refusal, RuntimeEvent, SandboxId,
-    SandboxListing,
-};
+use crate::lifecycle::{ContainerId, ContainerStatus, PodUid, Refusal, RuntimeEvent, SandboxId};
 
 /// One call, ready to be sent.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Call<A> {
     pub(crate) method: &'static str,
     path: &'static str,
     request: Vec<u8>,
-    decode: fn(&[u8]) -> A,
+    reading: Reading<A>,
 }
 
 impl<A> Call<A> {
@@ -31,28 +31,28 @@ impl<A> Call<A> {
             tonic::Request::new(self.request),
             PathAndQuery::from_static(self.path),
             WireCodec {
-                decode: self.decode,
+                reading: self.reading,
             },
         )
     }
 }
 
 macro_rules! call {
-    ($method:literal, $request:expr, $decode:path) => {
+    ($method:literal, $request:expr, $reading:expr) => {
         Call {
             method: $method,
             path: concat!("/runtime.v1.RuntimeService/", $method),
             request: $request.encode_to_vec(),
-            decode: $decode,
+            reading: $reading,
         }
     };
 }
 
 type Answer<T> = Result<T, DecodeError>;
-type Items<T> = Answer<Vec<ListItem<T>>>;
 
 pub(crate) fn version() -> Call<Answer<RuntimeVersion>> {
-    call!("Version", wire::VersionRequest::default(), decode::version)
+    let request = wire::VersionRequest::default();
+    call!("Version", request, Reading::InPlace(decode::version))
 }
 
 fn labels_of(pod: &PodUid) -> BTreeMap<String, String> {
@@ -75,45 +75,58 @@ fn container_filter(pod: Option<&PodUid>) -> Option<wire::ContainerFilter> {
     })
 }
 
-pub(crate) fn list_sandboxes(pod: Option<&PodUid>) -> Call<Items<SandboxListing>> {
+/// The bytes of a list's answer or of a piece of it, for a [`ListReader`](super::listing::ListReader).
+pub(crate) type ListMessage = Bytes;
+
+const LIST: Reading<ListMessage> = Reading::HandedOn(|bytes| bytes);
+
+pub(crate) fn list_sandboxes(pod: Option<&PodUid>) -> Call<ListMessage> {
     let filter = sandbox_filter(pod);
     let request = wire::ListPodSandboxRequest { filter };
-    call!("ListPodSandbox", request, decode::sandboxes)
+    call!("ListPodSandbox", request, LIST)
 }
 
-pub(crate) fn stream_sandboxes(pod: Option<&PodUid>) -> Call<Items<SandboxListing>> {
+pub(crate) fn stream_sandboxes(pod: Option<&PodUid>) -> Call<ListMessage> {
     let filter = sandbox_filter(pod);
     let request = wire::StreamPodSandboxesRequest { filter };
-    call!("StreamPodSandboxes", request, decode::sandboxes_chunk)
+    call!("StreamPodSandboxes", request, LIST)
 }
 
-pub(crate) fn list_containers(pod: Option<&PodUid>) -> Call<Items<ContainerListing>> {
+pub(crate) fn list_containers(pod: Option<&PodUid>) -> Call<ListMessage> {
     let filter = container_filter(pod);
     let request = wire::ListContainersRequest { filter };
-    call!("ListContainers", request, decode::containers)
+    call!("ListContainers", request, LIST)
 }
 
-pub(crate) fn stream_containers(pod: Option<&PodUid>) -> Call<Items<ContainerListing>> {
+pub(crate) fn stream_containers(pod: Option<&PodUid>) -> Call<ListMessage> {
     let filter = container_filter(pod);
     let request = wire::StreamContainersRequest { filter };
-    call!("StreamContainers", request, decode::containers_chunk)
+    call!("StreamContainers", request, LIST)
 }
 
 pub(crate) fn sandbox_status(id: &SandboxId) -> Call<Answer<SandboxAnswer>> {
     let request = wire::PodSandboxStatusRequest {
         pod_sandbox_id: id.as_str().to_owned(),
     };
-    call!("PodSandboxStatus", request, decode::sandbox_answer)
+    call!(
+        "PodSandboxStatus",
+        request,
+        Reading::InPlace(decode::sandbox_answer)
+    )
 }
 
 pub(crate) fn container_status(id: &ContainerId) -> Call<Answer<ContainerStatus>> {
     let request = wire::ContainerStatusRequest {
         container_id: id.as_str().to_owned(),
     };
-    call!("ContainerStatus", request, decode::container_answer)
+    call!(
+        "ContainerStatus",
+        request,
+        Reading::InPlace(decode::container_answer)
+    )
 }
 
 pub(crate) fn events() -> Call<Result<RuntimeEvent, Refusal>> {
     let request = wire::GetEventsRequest {};
-    call!("GetContainerEvents", request, decode::event)
+    call!("GetContainerEvents", request, Reading::InPlace(event))
 }

@@ -4,7 +4,7 @@
 //! A decoder here never fails: tonic would end the whole stream for one bad message. What went wrong
 //! is part of what was decoded.
 
-use bytes::{Buf, BufMut};
+use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
@@ -15,10 +15,27 @@ pub(crate) struct Decoded<A> {
     pub(crate) content: A,
 }
 
+/// What becomes of an answer's bytes.
+#[derive(Debug)]
+pub(crate) enum Reading<A> {
+    /// They are read where they lie.
+    InPlace(fn(&[u8]) -> A),
+    /// They are handed on, to be read by somebody who remembers the last answer.
+    HandedOn(fn(Bytes) -> A),
+}
+
+impl<A> Clone for Reading<A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for Reading<A> {}
+
 /// Reads answers with one function.
 #[derive(Debug)]
 pub(crate) struct WireCodec<A> {
-    pub(crate) decode: fn(&[u8]) -> A,
+    pub(crate) reading: Reading<A>,
 }
 
 impl<A: Send + 'static> Codec for WireCodec<A> {
@@ -33,7 +50,7 @@ impl<A: Send + 'static> Codec for WireCodec<A> {
 
     fn decoder(&mut self) -> WireDecoder<A> {
         WireDecoder {
-            decode: self.decode,
+            reading: self.reading,
         }
     }
 }
@@ -56,7 +73,7 @@ impl Encoder for BytesEncoder {
 /// Reads one message at a time.
 #[derive(Debug)]
 pub(crate) struct WireDecoder<A> {
-    decode: fn(&[u8]) -> A,
+    reading: Reading<A>,
 }
 
 impl<A: Send + 'static> Decoder for WireDecoder<A> {
@@ -66,12 +83,14 @@ impl<A: Send + 'static> Decoder for WireDecoder<A> {
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Decoded<A>>, Status> {
         let bytes = buffer.remaining();
         // tonic hands over one whole message in one piece; whatever it does, all of it is consumed.
-        let content = if buffer.chunk().len() == bytes {
-            let content = (self.decode)(buffer.chunk());
-            buffer.advance(bytes);
-            content
-        } else {
-            (self.decode)(&buffer.copy_to_bytes(bytes))
+        let content = match self.reading {
+            Reading::InPlace(decode) if buffer.chunk().len() == bytes => {
+                let content = decode(buffer.chunk());
+                buffer.advance(bytes);
+                content
+            }
+            Reading::InPlace(decode) => decode(&buffer.copy_to_bytes(bytes)),
+            Reading::HandedOn(take) => take(buffer.copy_to_bytes(bytes)),
         };
         Ok(Some(Decoded { bytes, content }))
     }

@@ -1,27 +1,16 @@
-//! From bytes to observations.
+//! From the bytes of an answer to what it says.
 //!
 //! Nothing that a runtime may send can panic here or vanish without a count: what cannot be read is
-//! left out with its [`Refusal`], and an answer that lacks what CRI requires is a typed error. How a
-//! runtime is to be judged is not decided here.
+//! left out with its refusal, and an answer that lacks what CRI requires is a typed error. No answer
+//! takes more memory than a small multiple of its own size.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use prost::Message;
-
-use super::listing::{Collector, Unreadable};
-use super::messages as wire;
+use super::fields::{Field, Fields, Malformed};
+use super::listing::MOST_ITEMS;
+use super::observe;
+use super::texts::RecentTexts;
+use super::views::{self, View};
 use crate::engine::RuntimeVersion;
-use crate::lifecycle::{
-    ContainerId, ContainerListing, ContainerStatus, EventKind, PodIdentity, PodUid, Refusal,
-    ReportedState, RuntimeEvent, SandboxId, SandboxListing, SandboxStatus, UnixNanos,
-};
-
-/// The kubelet's labels on sandboxes and containers.
-pub(crate) const POD_UID_LABEL: &str = "io.kubernetes.pod.uid";
-const POD_NAME_LABEL: &str = "io.kubernetes.pod.name";
-const POD_NAMESPACE_LABEL: &str = "io.kubernetes.pod.namespace";
-const CONTAINER_NAME_LABEL: &str = "io.kubernetes.container.name";
+use crate::lifecycle::{ContainerStatus, SandboxStatus};
 
 /// Why an answer cannot be used at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,29 +32,26 @@ pub enum DecodeError {
     },
 }
 
-/// One item of a list, read or not.
-pub(crate) type ListItem<T> = Result<T, Unreadable>;
-
-fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, DecodeError> {
-    M::decode(bytes).map_err(|error| DecodeError::Undecodable(error.to_string()))
+impl From<Malformed> for DecodeError {
+    fn from(problem: Malformed) -> Self {
+        Self::Undecodable(problem.to_string())
+    }
 }
 
 /// Every field that is required and missing, or nothing.
 fn require<const N: usize>(fields: [(&'static str, bool); N]) -> Result<(), DecodeError> {
-    let missing: Vec<_> = fields
-        .into_iter()
-        .filter_map(|(name, present)| (!present).then_some(name))
-        .collect();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(DecodeError::Missing(missing))
+    if fields.iter().all(|(_, present)| *present) {
+        return Ok(());
     }
+    let missing = fields
+        .into_iter()
+        .filter_map(|(name, present)| (!present).then_some(name));
+    Err(DecodeError::Missing(missing.collect()))
 }
 
 /// Reads `VersionResponse`. As for the reference client, none of the four fields may be empty.
 pub(crate) fn version(bytes: &[u8]) -> Result<RuntimeVersion, DecodeError> {
-    let answer: wire::VersionResponse = message(bytes)?;
+    let answer = views::VersionAnswer::read(bytes)?;
     require([
         ("version", !answer.version.is_empty()),
         ("runtime_name", !answer.runtime_name.is_empty()),
@@ -82,35 +68,6 @@ pub(crate) fn version(bytes: &[u8]) -> Result<RuntimeVersion, DecodeError> {
     })
 }
 
-/// Reads `ListPodSandboxResponse`.
-pub(crate) fn sandboxes(bytes: &[u8]) -> Result<Vec<ListItem<SandboxListing>>, DecodeError> {
-    let answer: wire::ListPodSandboxResponse = message(bytes)?;
-    Ok(answer.items.into_iter().map(sandbox_listing).collect())
-}
-
-/// Reads one `StreamPodSandboxesResponse`, a chunk of the list.
-pub(crate) fn sandboxes_chunk(bytes: &[u8]) -> Result<Vec<ListItem<SandboxListing>>, DecodeError> {
-    let chunk: wire::StreamPodSandboxesResponse = message(bytes)?;
-    let items = chunk.pod_sandboxes.into_iter();
-    Ok(items.map(sandbox_listing).collect())
-}
-
-/// Reads `ListContainersResponse`.
-pub(crate) fn containers(bytes: &[u8]) -> Result<Vec<ListItem<ContainerListing>>, DecodeError> {
-    let answer: wire::ListContainersResponse = message(bytes)?;
-    let items = answer.containers.into_iter();
-    Ok(items.map(container_listing).collect())
-}
-
-/// Reads one `StreamContainersResponse`, a chunk of the list.
-pub(crate) fn containers_chunk(
-    bytes: &[u8],
-) -> Result<Vec<ListItem<ContainerListing>>, DecodeError> {
-    let chunk: wire::StreamContainersResponse = message(bytes)?;
-    let items = chunk.containers.into_iter();
-    Ok(items.map(container_listing).collect())
-}
-
 /// What `PodSandboxStatus` brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SandboxAnswer {
@@ -120,13 +77,56 @@ pub(crate) struct SandboxAnswer {
     pub(crate) containers: Vec<ContainerStatus>,
 }
 
+/// `PodSandboxStatusResponse`, but for its containers: there may be any number of them.
+#[derive(Debug, Default)]
+struct SandboxMessage<'a> {
+    status: Option<views::SandboxStatus<'a>>,
+    timestamp: i64,
+}
+
+impl SandboxMessage<'_> {
+    const CONTAINERS: u32 = 3;
+}
+
+impl<'a> View<'a> for SandboxMessage<'a> {
+    fn take(&mut self, field: Field<'a>) -> Result<(), Malformed> {
+        match field.number {
+            1 => self
+                .status
+                .get_or_insert_default()
+                .merge(field.message()?)?,
+            4 => self.timestamp = field.int64()?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// Reads `PodSandboxStatusResponse`, checked as the reference client does.
 pub(crate) fn sandbox_answer(bytes: &[u8]) -> Result<SandboxAnswer, DecodeError> {
-    let answer: wire::PodSandboxStatusResponse = message(bytes)?;
+    let answer = SandboxMessage::read(bytes)?;
+    let mut texts = RecentTexts::default();
+    let mut containers = Vec::new();
+    for field in Fields::of(bytes) {
+        let field = field?;
+        if field.number == SandboxMessage::CONTAINERS {
+            let status = views::ContainerStatus::read(field.message()?)?;
+            // Without the timestamp the list means nothing. One that fails the check is asked for by
+            // itself.
+            if answer.timestamp != 0
+                && let Ok(status) = checked_container(&status, &mut texts)
+            {
+                if containers.len() == MOST_ITEMS {
+                    return Err(Malformed::TooManyItems { most: MOST_ITEMS }.into());
+                }
+                containers.push(status);
+            }
+        }
+    }
     let Some(status) = answer.status else {
         return Err(DecodeError::Missing(vec!["status"]));
     };
-    let metadata = status.metadata.as_ref();
+    let metadata = status.metadata;
     require([
         ("status.id", !status.id.is_empty()),
         ("status.metadata", metadata.is_some()),
@@ -144,248 +144,43 @@ pub(crate) fn sandbox_answer(bytes: &[u8]) -> Result<SandboxAnswer, DecodeError>
         ),
         ("status.created_at", status.created_at != 0),
     ])?;
-    let sandbox = sandbox_status(status).map_err(|_| DecodeError::Missing(vec!["status"]))?;
-    // Without the timestamp the list means nothing. One that fails the check is asked for by itself.
-    let containers = if answer.timestamp == 0 {
-        Vec::new()
-    } else {
-        let statuses = answer.containers_statuses.into_iter();
-        statuses
-            .filter_map(|status| checked_container(status).ok())
-            .collect()
-    };
+    let sandbox = observe::sandbox_status(&status, &mut texts)
+        .map_err(|_| DecodeError::Missing(vec!["status"]))?;
     Ok(SandboxAnswer {
         sandbox,
         containers,
     })
 }
 
+/// `ContainerStatusResponse`.
+#[derive(Debug, Default)]
+struct ContainerMessage<'a> {
+    status: Option<views::ContainerStatus<'a>>,
+}
+
+impl<'a> View<'a> for ContainerMessage<'a> {
+    fn take(&mut self, field: Field<'a>) -> Result<(), Malformed> {
+        match field.number {
+            1 => self.status.get_or_insert_default().merge(field.message()?),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Reads `ContainerStatusResponse`, checked as the reference client does.
 pub(crate) fn container_answer(bytes: &[u8]) -> Result<ContainerStatus, DecodeError> {
-    let answer: wire::ContainerStatusResponse = message(bytes)?;
-    match answer.status {
-        Some(status) => checked_container(status),
+    match ContainerMessage::read(bytes)?.status {
+        Some(status) => checked_container(&status, &mut RecentTexts::default()),
         None => Err(DecodeError::Missing(vec!["status"])),
     }
 }
 
-/// One message of the event stream.
-///
-/// # Errors
-///
-/// [`Refusal::Undecodable`]. Parts that cannot be read are refused inside the event instead.
-pub(crate) fn event(bytes: &[u8]) -> Result<RuntimeEvent, Refusal> {
-    let event = wire::ContainerEventResponse::decode(bytes).map_err(|_| Refusal::Undecodable)?;
-    let mut refused = Vec::new();
-    if event.container_id.is_empty() {
-        refused.push(Refusal::EmptyId);
-    }
-    let sandbox = match event.pod_sandbox_status.map(sandbox_status) {
-        Some(Ok(status)) => Some(status),
-        Some(Err(unreadable)) => {
-            refused.push(unreadable.refusal);
-            None
-        }
-        None => None,
-    };
-    let mut containers = Collector::default();
-    for status in event.containers_statuses {
-        containers.take(container_status(status));
-    }
-    let containers = containers.finish();
-    refused.extend(containers.refused);
-    Ok(RuntimeEvent {
-        id: event.container_id.into(),
-        kind: event_kind(event.container_event_type),
-        stamp: event.created_at,
-        sandbox,
-        containers: containers.items,
-        refused,
-    })
-}
-
-fn event_kind(number: i32) -> EventKind {
-    match wire::ContainerEventType::try_from(number) {
-        Ok(wire::ContainerEventType::ContainerCreatedEvent) => EventKind::Created,
-        Ok(wire::ContainerEventType::ContainerStartedEvent) => EventKind::Started,
-        Ok(wire::ContainerEventType::ContainerStoppedEvent) => EventKind::Stopped,
-        Ok(wire::ContainerEventType::ContainerDeletedEvent) => EventKind::Deleted,
-        Err(_) => EventKind::Other(number),
-    }
-}
-
-fn sandbox_state(number: i32) -> ReportedState {
-    match wire::PodSandboxState::try_from(number) {
-        Ok(wire::PodSandboxState::SandboxReady) => ReportedState::Running,
-        Ok(wire::PodSandboxState::SandboxNotready) => ReportedState::Exited,
-        Err(_) => ReportedState::Unknown,
-    }
-}
-
-fn container_state(number: i32) -> ReportedState {
-    match wire::ContainerState::try_from(number) {
-        Ok(wire::ContainerState::ContainerCreated) => ReportedState::Created,
-        Ok(wire::ContainerState::ContainerRunning) => ReportedState::Running,
-        Ok(wire::ContainerState::ContainerExited) => ReportedState::Exited,
-        Ok(wire::ContainerState::ContainerUnknown) | Err(_) => ReportedState::Unknown,
-    }
-}
-
-fn refuse(id: String, refusal: Refusal) -> Unreadable {
-    Unreadable {
-        id: (!id.is_empty()).then(|| id.into()),
-        refusal,
-    }
-}
-
-/// The pod and the attempt that a sandbox's metadata names.
-fn sandbox_owner(
-    id: &str,
-    metadata: Option<wire::PodSandboxMetadata>,
-) -> Result<(PodIdentity, u32), Refusal> {
-    if id.is_empty() {
-        return Err(Refusal::EmptyId);
-    }
-    let metadata = metadata.ok_or(Refusal::NoMetadata)?;
-    if metadata.name.is_empty() {
-        return Err(Refusal::NoMetadata);
-    }
-    if metadata.uid.is_empty() {
-        return Err(Refusal::NoPodUid);
-    }
-    let pod = PodIdentity {
-        uid: metadata.uid.into(),
-        namespace: metadata.namespace.into(),
-        name: metadata.name.into(),
-    };
-    Ok((pod, metadata.attempt))
-}
-
-type Labels = BTreeMap<String, String>;
-
-fn label<'a>(labels: &'a Labels, name: &str) -> &'a str {
-    labels.get(name).map_or("", String::as_str)
-}
-
-/// The container's name and attempt.
-fn container_name(
-    id: &str,
-    metadata: Option<wire::ContainerMetadata>,
-    labels: &Labels,
-) -> Result<(Arc<str>, u32), Refusal> {
-    if id.is_empty() {
-        return Err(Refusal::EmptyId);
-    }
-    let metadata = metadata.ok_or(Refusal::NoMetadata)?;
-    let name: Arc<str> = if metadata.name.is_empty() {
-        label(labels, CONTAINER_NAME_LABEL).into()
-    } else {
-        metadata.name.into()
-    };
-    if name.is_empty() {
-        return Err(Refusal::NoMetadata);
-    }
-    Ok((name, metadata.attempt))
-}
-
-fn pod_of_container(labels: &Labels) -> Option<PodIdentity> {
-    let uid = label(labels, POD_UID_LABEL);
-    (!uid.is_empty()).then(|| PodIdentity {
-        uid: PodUid::from(uid),
-        namespace: label(labels, POD_NAMESPACE_LABEL).into(),
-        name: label(labels, POD_NAME_LABEL).into(),
-    })
-}
-
-fn is_labelled(labels: &Labels, pod: &PodIdentity) -> bool {
-    label(labels, POD_UID_LABEL) == pod.uid.as_str()
-}
-
-fn sandbox_listing(item: wire::PodSandbox) -> ListItem<SandboxListing> {
-    match sandbox_owner(&item.id, item.metadata) {
-        Ok((pod, attempt)) => Ok(SandboxListing {
-            id: SandboxId::from(item.id),
-            labelled: is_labelled(&item.labels, &pod),
-            pod,
-            attempt,
-            state: sandbox_state(item.state),
-            created_at: UnixNanos::from_cri(item.created_at),
-        }),
-        Err(refusal) => Err(refuse(item.id, refusal)),
-    }
-}
-
-fn container_listing(item: wire::Container) -> ListItem<ContainerListing> {
-    match container_name(&item.id, item.metadata, &item.labels) {
-        Ok((name, attempt)) => Ok(ContainerListing {
-            id: ContainerId::from(item.id),
-            sandbox: (!item.pod_sandbox_id.is_empty())
-                .then(|| SandboxId::from(item.pod_sandbox_id)),
-            pod: pod_of_container(&item.labels),
-            name,
-            attempt,
-            state: container_state(item.state),
-            created_at: UnixNanos::from_cri(item.created_at),
-            image: item.image.unwrap_or_default().image.into(),
-            image_ref: item.image_ref.into(),
-        }),
-        Err(refusal) => Err(refuse(item.id, refusal)),
-    }
-}
-
-fn sandbox_status(status: wire::PodSandboxStatus) -> Result<SandboxStatus, Unreadable> {
-    let (pod, attempt) = match sandbox_owner(&status.id, status.metadata) {
-        Ok(owner) => owner,
-        Err(refusal) => return Err(refuse(status.id, refusal)),
-    };
-    let network = status.network.unwrap_or_default();
-    let additional = network.additional_ips.into_iter().map(|ip| ip.ip);
-    let node = wire::NamespaceMode::Node as i32;
-    Ok(SandboxStatus {
-        id: SandboxId::from(status.id),
-        labelled: is_labelled(&status.labels, &pod),
-        pod,
-        attempt,
-        state: sandbox_state(status.state),
-        created_at: UnixNanos::from_cri(status.created_at),
-        ips: std::iter::once(network.ip)
-            .chain(additional)
-            .filter(|ip| !ip.is_empty())
-            .map(Arc::from)
-            .collect(),
-        host_network: status
-            .linux
-            .and_then(|linux| linux.namespaces)
-            .and_then(|namespaces| namespaces.options)
-            .is_some_and(|options| options.network == node),
-    })
-}
-
-fn container_status(status: wire::ContainerStatus) -> Result<ContainerStatus, Unreadable> {
-    match container_name(&status.id, status.metadata, &status.labels) {
-        Ok((name, attempt)) => Ok(ContainerStatus {
-            id: ContainerId::from(status.id),
-            pod: pod_of_container(&status.labels),
-            name,
-            attempt,
-            state: container_state(status.state),
-            created_at: UnixNanos::from_cri(status.created_at),
-            started_at: UnixNanos::from_cri(status.started_at),
-            finished_at: UnixNanos::from_cri(status.finished_at),
-            exit_code: status.exit_code,
-            reason: status.reason.into(),
-            message: status.message.into(),
-            image: status.image.unwrap_or_default().image.into(),
-            image_ref: status.image_ref.into(),
-        }),
-        Err(refusal) => Err(refuse(status.id, refusal)),
-    }
-}
-
 /// A container's status with everything in it that CRI requires.
-fn checked_container(status: wire::ContainerStatus) -> Result<ContainerStatus, DecodeError> {
-    let metadata = status.metadata.as_ref();
-    let image = status.image.as_ref();
+fn checked_container(
+    status: &views::ContainerStatus<'_>,
+    texts: &mut RecentTexts,
+) -> Result<ContainerStatus, DecodeError> {
+    let metadata = status.metadata;
     require([
         ("status.id", !status.id.is_empty()),
         ("status.metadata", metadata.is_some()),
@@ -394,11 +189,8 @@ fn checked_container(status: wire::ContainerStatus) -> Result<ContainerStatus, D
             metadata.is_none_or(|m| !m.name.is_empty()),
         ),
         ("status.created_at", status.created_at != 0),
-        (
-            "status.image.image",
-            image.is_some_and(|i| !i.image.is_empty()),
-        ),
+        ("status.image.image", !status.image().is_empty()),
         ("status.image_ref", !status.image_ref.is_empty()),
     ])?;
-    container_status(status).map_err(|_| DecodeError::Missing(vec!["status"]))
+    observe::container_status(status, texts).map_err(|_| DecodeError::Missing(vec!["status"]))
 }

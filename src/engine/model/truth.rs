@@ -296,14 +296,14 @@ impl Truth {
                 Role::Sandbox { attempt } => {
                     let stage = sandboxes.stage(subject);
                     if stage.is_present() {
-                        list.sandboxes.items.push(SandboxListing {
+                        list.sandboxes.items.push(Arc::new(SandboxListing {
                             id: sandbox_id(subject),
                             pod: pod(),
                             attempt,
                             state: stage.state(),
                             created_at: Some(born(subject)),
                             labelled: cast.labelled,
-                        });
+                        }));
                     }
                 }
                 Role::Container {
@@ -313,7 +313,7 @@ impl Truth {
                 } => {
                     let stage = containers.stage(subject);
                     if stage.is_present() {
-                        list.containers.items.push(ContainerListing {
+                        list.containers.items.push(Arc::new(ContainerListing {
                             id: container_id(subject),
                             sandbox: Some(sandbox_id(sandbox)),
                             pod: cast.labelled.then(pod),
@@ -323,7 +323,7 @@ impl Truth {
                             created_at: Some(born(subject)),
                             image: image(),
                             image_ref: image(),
-                        });
+                        }));
                     }
                 }
             }

@@ -196,7 +196,7 @@ fn an_id_that_comes_twice_is_told_once() {
         panic!("a list is held");
     };
     let mut twice = list.containers.items[0].clone();
-    twice.state = ReportedState::Running;
+    std::sync::Arc::make_mut(&mut twice).state = ReportedState::Running;
     list.containers.items.push(twice);
     node.release();
     assert_eq!(node.take_told(), NOTHING);

@@ -3,6 +3,8 @@
 //! While polling, a node of 500 pods is listed each second and hardly ever differs from the second
 //! before; written whole, an hour of it would be a gigabyte.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::{ContainerListing, Listed, NodeList, SandboxListing};
@@ -31,10 +33,10 @@ pub(super) enum ListContent {
         since: u64,
         /// The sandboxes that changed.
         #[serde(default = "Changes::none", skip_serializing_if = "Changes::is_none")]
-        sandboxes: Changes<SandboxListing>,
+        sandboxes: Changes<Arc<SandboxListing>>,
         /// The containers that changed.
         #[serde(default = "Changes::none", skip_serializing_if = "Changes::is_none")]
-        containers: Changes<ContainerListing>,
+        containers: Changes<Arc<ContainerListing>>,
     },
 }
 
@@ -70,13 +72,13 @@ pub(super) trait Item: Clone + PartialEq {
     fn id(&self) -> &str;
 }
 
-impl Item for SandboxListing {
+impl Item for Arc<SandboxListing> {
     fn id(&self) -> &str {
         self.id.as_str()
     }
 }
 
-impl Item for ContainerListing {
+impl Item for Arc<ContainerListing> {
     fn id(&self) -> &str {
         self.id.as_str()
     }

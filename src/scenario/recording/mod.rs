@@ -37,5 +37,5 @@ pub use format::{Entry, Header, Record, VERSION};
 pub use known::Known;
 pub use play::{Deviations, Fidelity, PlayedRecording, Replayed, play, play_file};
 pub use queue::{Keeper, QueueLimits, Recorder, RecordingTap};
-pub use read::{Reader, open};
+pub use read::{Reader, open, read};
 pub use write::{FileRecorder, Recorded, Writer, recording_file};

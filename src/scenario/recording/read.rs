@@ -35,24 +35,39 @@ pub struct Reader<R> {
 /// If it cannot be read, or does not begin as a recording that this version understands.
 pub fn open(path: &Path) -> Result<Reader<Box<dyn BufRead>>, ReadError> {
     let file = path.display().to_string();
-    let opened = File::open(path).and_then(|input| {
-        let mut input = BufReader::new(input);
-        let is_compressed = input.fill_buf()?.starts_with(&MAGIC);
-        let input: Box<dyn BufRead> = if is_compressed {
-            Box::new(BufReader::new(Decompressor::new(input)))
-        } else {
-            Box::new(input)
-        };
-        Ok(input)
-    });
-    match opened {
-        Ok(input) => Reader::new(file, input),
-        Err(error) => Err(ReadError {
-            file,
-            line: 0,
-            column: 0,
-            problem: Problem::Io(error),
-        }),
+    match File::open(path) {
+        Ok(input) => read(file, BufReader::new(input)),
+        Err(error) => Err(unopened(file, error)),
+    }
+}
+
+/// The same for a recording that is no file. `file` is what errors call it.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn read<'i>(
+    file: impl Into<String>,
+    mut input: impl BufRead + 'i,
+) -> Result<Reader<Box<dyn BufRead + 'i>>, ReadError> {
+    let is_compressed = match input.fill_buf() {
+        Ok(first) => first.starts_with(&MAGIC),
+        Err(error) => return Err(unopened(file.into(), error)),
+    };
+    let input: Box<dyn BufRead + 'i> = if is_compressed {
+        Box::new(BufReader::new(Decompressor::new(input)))
+    } else {
+        Box::new(input)
+    };
+    Reader::new(file, input)
+}
+
+fn unopened(file: String, error: io::Error) -> ReadError {
+    ReadError {
+        file,
+        line: 0,
+        column: 0,
+        problem: Problem::Io(error),
     }
 }
 
