@@ -60,14 +60,14 @@ impl Auditor {
             sandboxes: &sandboxes,
         };
         let mut present = BTreeSet::new();
-        for sandbox in list.sandboxes.items {
-            let id = SubjectId::Sandbox(sandbox.id);
+        for sandbox in &list.sandboxes.items {
+            let id = SubjectId::Sandbox(sandbox.id.clone());
             self.shown(&id, sandbox.state, None, &view);
             present.insert(id);
         }
-        for container in list.containers.items {
-            let id = SubjectId::Container(container.id);
-            self.shown(&id, container.state, container.sandbox, &view);
+        for container in &list.containers.items {
+            let id = SubjectId::Container(container.id.clone());
+            self.shown(&id, container.state, container.sandbox.clone(), &view);
             present.insert(id);
         }
         let absent: Vec<SubjectId> = (self.trails.keys())
