@@ -182,7 +182,7 @@ pub async fn run(daemon: Daemon, stop: impl Future<Output = ()>) -> Result<(), D
     let ended = tokio::select! {
         biased;
         () = &mut stop => Ok(()),
-        driven = &mut driving => Err(match driven {
+        outcome = &mut driving => Err(match outcome {
             Ok(Err(error)) => error.into(),
             Ok(Ok(())) | Err(_) => DaemonError::BrokeOff,
         }),
