@@ -113,7 +113,7 @@ fn first_that_answers(endpoints: &[Endpoint]) -> Channel {
                 match UnixStream::connect(endpoint.path()).await {
                     Ok(stream) => return Ok(TokioIo::new(stream)),
                     Err(error) => {
-                        last = io::Error::new(error.kind(), format!("{endpoint}: {error}"))
+                        last = io::Error::new(error.kind(), format!("{endpoint}: {error}"));
                     }
                 }
             }

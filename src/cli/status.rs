@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::future::Future;
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -134,7 +135,8 @@ fn table(status: &Status) -> String {
         );
         line("Watchers", &words);
     }
-    let up = Age((status.at.0.saturating_sub(status.started_at.0)) as f64 / 1e9);
+    let nanos = status.at.0.saturating_sub(status.started_at.0);
+    let up = Age(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)).as_secs_f64());
     line(
         "Daemon",
         &format!("pleg {}, up {up}, epoch {}", status.version, status.epoch),

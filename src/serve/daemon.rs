@@ -172,9 +172,8 @@ pub async fn run(daemon: Daemon, stop: impl Future<Output = ()>) -> Result<(), D
     let (closing, closed) = watch::channel(false);
     let mut transports = listeners.serve(&serving, &config, &closed);
     let beside = async {
-        match beside {
-            Some(beside) => beside(serving.clone()).await,
-            None => {}
+        if let Some(beside) = beside {
+            beside(serving.clone()).await;
         }
         std::future::pending::<()>().await;
     };
@@ -182,7 +181,7 @@ pub async fn run(daemon: Daemon, stop: impl Future<Output = ()>) -> Result<(), D
     let ended = tokio::select! {
         biased;
         () = &mut stop => Ok(()),
-        driven = &mut driving => Err(match driven {
+        outcome = &mut driving => Err(match outcome {
             Ok(Err(error)) => error.into(),
             Ok(Ok(())) | Err(_) => DaemonError::BrokeOff,
         }),

@@ -190,7 +190,7 @@ impl Watchers {
             told_ahead,
             cursor,
             entry,
-            _place: Place {
+            place: Place {
                 id,
                 watchers: self.clone(),
             },
@@ -230,7 +230,7 @@ pub struct Watcher {
     told_ahead: ToldAhead,
     cursor: Cursor,
     entry: Arc<Entry>,
-    _place: Place,
+    place: Place,
 }
 
 /// A watcher's place among the present ones, until it is dropped.
@@ -278,7 +278,7 @@ impl Watcher {
                 Ok(Some(events)) => events,
                 Ok(None) => return Err(WatchEnd::Closed),
                 Err(why) => {
-                    self._place.watchers.count(why);
+                    self.place.watchers.count(why);
                     return Err(why.into());
                 }
             };

@@ -228,14 +228,14 @@ impl Watching {
                         self.stream = Some(stream);
                         continue;
                     }
-                    Err(status) => match self.broken(status)? {
-                        Some(watched) => return Ok(watched),
-                        None => {
-                            tokio::time::sleep(self.wait).await;
-                            self.wait = (self.wait * 2).min(LONGEST_WAIT);
-                            continue;
+                    Err(status) => {
+                        if let Some(watched) = self.broken(status)? {
+                            return Ok(watched);
                         }
-                    },
+                        tokio::time::sleep(self.wait).await;
+                        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+                        continue;
+                    }
                 }
             };
             match stream.message().await {

@@ -75,7 +75,7 @@ where
         .serve_with_incoming_shutdown(incoming, closing);
     tokio::select! {
         biased;
-        served = server => served,
+        ended = server => ended,
         () = report_health(serving, reporter) => Ok(()),
     }
 }

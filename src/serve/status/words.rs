@@ -36,28 +36,24 @@ pub fn in_words(status: &Status, noted: &Noted, started: Now, now: Now) -> Strin
     };
     words += &mode_in_words(&status.mode, noted, now);
     match status.last_relist_seconds_ago {
-        Some(ago) => words += &format!("; last relist {} ago", Age(ago)),
+        Some(ago) => words.extend(["; last relist ", &Age(ago).to_string(), " ago"]),
         None => words += "; not relisted yet",
     }
     if status.mode.name == "Evented" {
-        let (since, what) = match noted.last_missed {
-            Some(missed) => (missed, "last missed a change"),
-            None => (noted.mode_since.unwrap_or(started), "nothing missed in"),
-        };
-        let age = Age(now.mono.since(since.mono).as_secs_f64());
-        words += &match noted.last_missed {
-            Some(_) => format!("; {what} {age} ago"),
-            None => format!("; {what} {age}"),
-        };
+        let since = |moment: Now| Age(now.mono.since(moment.mono).as_secs_f64()).to_string();
+        if let Some(missed) = noted.last_missed {
+            words.extend(["; last missed a change ", &since(missed), " ago"]);
+        } else {
+            let begun = noted.mode_since.unwrap_or(started);
+            words.extend(["; nothing missed in ", &since(begun)]);
+        }
     }
     if let Some(pending) = &status.pending_call
         && pending.seconds >= 10.0
     {
-        words += &format!(
-            "; {:?} unanswered for {}",
-            pending.call,
-            Age(pending.seconds)
-        );
+        let call = format!("{:?}", pending.call);
+        let age = Age(pending.seconds).to_string();
+        words.extend(["; ", &call, " unanswered for ", &age]);
     }
     words
 }
@@ -76,7 +72,7 @@ fn mode_in_words(mode: &ModeReport, noted: &Noted, now: Now) -> String {
     };
     let mut words = format!("Polling {every}, because {}", why(reason, mode, noted, now));
     if let Some(next) = mode.next_attempt_in_seconds {
-        words += &format!("; next attempt in {}", Age(next));
+        words.extend(["; next attempt in ", &Age(next).to_string()]);
     }
     words
 }
