@@ -50,6 +50,7 @@
 //! - [`lifecycle`] has the values: events, statuses, phases, and the rules by which claims merge.
 //! - [`engine`] has the decisions, as one state machine without I/O, clocks or tokio.
 //! - [`cache`] and [`feed`] are what readers hold; [`cri`] speaks to the runtime.
+//! - [`verify`] audits a runtime's event stream against its lists.
 //! - `simulate` is a CRI runtime of our own to test agents against.
 //!
 //! The default features build the `pleg` command too; `default-features = false` is the library.
@@ -64,14 +65,21 @@ pub mod clock;
 pub mod cri;
 pub mod engine;
 pub mod feed;
+mod law;
 pub mod lifecycle;
 mod pleg;
 #[cfg(feature = "scenarios")]
 pub mod scenario;
+#[cfg(feature = "daemon")]
+pub mod serve;
 #[cfg(feature = "simulate")]
 pub mod simulate;
+pub mod verify;
 
-pub use pleg::{BuildError, Builder, Driver, EngineStats, Pleg, Stats, Stopped};
+pub use pleg::{
+    BOUNDS, BuildError, Builder, Driver, Durations, EngineStats, InFlight, Measures, ModeStep,
+    Pleg, Stats, Stopped,
+};
 
 /// The README's program compiles.
 #[cfg(doctest)]

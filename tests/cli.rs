@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pleg::simulate::{Character, SimulatedRuntime, UnixServer};
+use pleg::simulate::{Character, Rpc, SimulatedRuntime, UnixServer};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -252,6 +252,7 @@ fn pods_prints_the_simulated_nodes_pods_in_every_format() {
 /// A simulated runtime behind a real socket, served until it is dropped.
 struct Node {
     dir: TempDir,
+    runtime: SimulatedRuntime,
     _server: UnixServer,
     _tokio: tokio::runtime::Runtime,
 }
@@ -274,6 +275,7 @@ impl Node {
             .expect("a socket");
         Self {
             dir,
+            runtime,
             _server: server,
             _tokio: tokio,
         }
@@ -292,7 +294,10 @@ fn a_runtime_behind_a_socket_is_found_and_its_pods_are_listed() {
     assert_eq!(pods.status.code(), Some(0), "{pods:?}");
     let list: Value = serde_json::from_slice(&pods.stdout).expect("JSON");
     assert_eq!(list["items"].as_array().expect("items").len(), 2);
-    assert_eq!(text(&pods.stderr), "");
+    assert_eq!(
+        text(&pods.stderr),
+        "pleg: no daemon at unix:///run/pleg/pleg.sock; asking the runtime itself\n"
+    );
 }
 
 #[test]
@@ -405,4 +410,78 @@ fn help_and_version_are_answers_and_go_to_stdout() {
         assert!(text(&output.stdout).contains("pleg"), "{words}");
         assert_eq!(text(&output.stderr), "", "{words}");
     }
+}
+
+#[test]
+fn an_audit_of_the_simulation_passes_and_prints_one_report() {
+    let output = output(&mut pleg("verify --simulate --for 5s"));
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(report.contains("PASSED"), "{report}");
+    assert!(report.contains("SUBJECT    EVENT    DELIVERED"), "{report}");
+    assert!(report.contains("the message's stamp"), "{report}");
+    let said = text(&output.stderr);
+    assert!(said.starts_with("pleg: auditing containerd"), "{said}");
+}
+
+#[test]
+fn an_audit_as_json_is_one_object() {
+    let output = output(&mut pleg("verify --simulate --for 5s -o json"));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(report["verdict"], "passed", "{report}");
+    assert_eq!(report["findings"], serde_json::json!([]));
+    assert_eq!(report["runtime"]["name"], "containerd");
+    let rows = report["events"].as_array().expect("rows");
+    let sum = |count: &str| {
+        rows.iter()
+            .filter_map(|row| row[count].as_u64())
+            .sum::<u64>()
+    };
+    assert!(sum("proven") > 0, "{report}");
+    assert_eq!(sum("missing"), 0, "{report}");
+    assert!(report["latencyMs"]["fromStamp"]["p99"].is_f64(), "{report}");
+}
+
+#[test]
+fn an_audit_without_a_runtime_cannot_tell() {
+    let folder = TempDir::new().expect("a folder");
+    let endpoint = format!("unix://{}/none.sock", folder.path().display());
+    let output = output(pleg("verify --runtime-endpoint").arg(endpoint));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("no container runtime answers"));
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn an_audit_that_would_take_events_from_others_asks_first() {
+    let node = Node::running(Character::containerd_1_7());
+    let listened = || node.runtime.rpc_counts().of(Rpc::GetContainerEvents);
+    let refused = node.pleg("verify --for 3s");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("gives each event to one client only"),
+        "{said}"
+    );
+    assert!(said.contains("add --take-events"), "{said}");
+    assert_eq!(listened(), 0);
+
+    let audited = node.pleg("verify --for 1s --take-events");
+    // It could listen, and nothing happened.
+    assert_eq!(audited.status.code(), Some(2), "{audited:?}");
+    let said = text(&audited.stderr);
+    assert!(said.starts_with("pleg: containerd 1.7"), "{said}");
+    assert_eq!(listened(), 1);
+}
+
+#[test]
+fn an_audit_of_a_runtime_without_events_says_so_at_once() {
+    let node = Node::running(Character::containerd_1_6());
+    let output = node.pleg("verify --for 1h");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let report = text(&output.stdout);
+    assert!(
+        report.contains("CANNOT TELL\n  no events: containerd 1.6"),
+        "{report}"
+    );
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::config::{ByteLimit, FeatureGates, LogLevel};
+use super::run::Flags;
 #[cfg(feature = "simulate")]
 use super::simulate::args::SimulateArgs;
 use crate::cri::Endpoint;
@@ -27,7 +28,8 @@ use crate::lifecycle::LifecycleKind;
 Examples:
   pleg watch                       follow the node's runtime
   pleg watch --simulate --for 10s  follow a simulated one: no runtime needed, nothing to set up
-  pleg pods -o wide                the node's pods, now"
+  pleg pods -o wide                the node's pods, now
+  pleg status                      what the node's daemon does, and why"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -47,9 +49,9 @@ pub(crate) struct GlobalArgs {
     #[arg(long, short = 'c', global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// The largest answer to accept from the runtime
-    #[arg(long, global = true, value_name = "SIZE", default_value = "16MiB")]
-    pub(crate) max_message_size: ByteLimit,
+    /// The largest answer to accept from the runtime [default: 16MiB]
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub(crate) max_message_size: Option<ByteLimit>,
 
     /// Follow a simulated runtime instead of the node's
     #[arg(long, global = true, conflicts_with_all = ["runtime_endpoint", "config"])]
@@ -60,30 +62,77 @@ pub(crate) struct GlobalArgs {
     pub(crate) seed: Option<u64>,
 
     /// What to log to stderr: off, error, warn, info, debug, trace, or directives as in tracing
-    #[arg(
-        long,
-        global = true,
-        value_name = "LEVEL",
-        env = "PLEG_LOG",
-        default_value = "warn",
-        hide_env_values = true
-    )]
-    pub(crate) log_level: LogLevel,
+    /// [env: PLEG_LOG] [default: warn; run: info]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CommandArgs {
     /// Print lifecycle events as they happen
     Watch(WatchArgs),
-    /// Print the node's pods and their containers, from one full relist
+    /// Print the node's pods and their containers
     Pods(PodsArgs),
+    /// Be the node's daemon: one feed for everybody on the node
+    Run(RunArgs),
+    /// Print what the node's daemon does, and why; exits 0 if healthy, 1 if not, 2 if nobody can tell
+    Status(StatusArgs),
     /// Record what the runtime says, for a replay elsewhere
     Record(RecordArgs),
+    /// Audit the runtime's event stream against its own lists
+    Verify(VerifyArgs),
     /// Play scenarios and recordings and tell what was not as expected
     Replay(ReplayArgs),
     /// Be a container runtime without containers, for any client of CRI
     #[cfg(feature = "simulate")]
     Simulate(SimulateArgs),
+}
+
+/// Whom to ask: the daemon, or the runtime itself.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AskArgs {
+    /// Ask the daemon at this socket [default: the one at /run/pleg/pleg.sock, if it runs]
+    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    pub(crate) daemon: Option<Endpoint>,
+
+    /// Ask the runtime itself, past a daemon that runs
+    #[arg(long, conflicts_with = "daemon")]
+    pub(crate) direct: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Every setting that --print-config shows is a flag too. Flags outrank variables (PLEG_RELIST_PERIOD
+for --relist-period), which outrank the file (relistPeriod).
+
+Example: without a runtime; see http://127.0.0.1:9641/ and, from elsewhere, pleg status
+  pleg run --simulate --grpc-listen unix:///tmp/pleg.sock
+  pleg status --daemon unix:///tmp/pleg.sock")]
+pub(crate) struct RunArgs {
+    /// The daemon's file [env: PLEG_CONFIG] [default: /etc/pleg/config.yaml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) settings_file: Option<PathBuf>,
+
+    /// Print every setting with who has set it, and end
+    #[arg(long)]
+    pub(crate) print_config: bool,
+
+    #[command(flatten)]
+    pub(crate) settings: Flags,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example: why does this node poll?
+  pleg status")]
+pub(crate) struct StatusArgs {
+    /// The daemon's socket [default: /run/pleg/pleg.sock]
+    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    pub(crate) daemon: Option<Endpoint>,
+
+    /// How to print it
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub(crate) output: StatusFormat,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -130,13 +179,19 @@ pub(crate) struct WatchArgs {
     /// At the end, write a recording of the last 10 minutes; SIGUSR1 writes one at any time
     #[arg(long, value_name = "FILE")]
     pub(crate) dump_last: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) ask: AskArgs,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Example: five minutes of the node's runtime, compressed, and what they tell on a laptop
   pleg record --out node.jsonl.zst --for 5m
-  pleg replay node.jsonl.zst")]
+  pleg replay node.jsonl.zst
+
+Example: what the node's daemon has of the last ten minutes
+  pleg record --out node.jsonl.zst --last 10m")]
 pub(crate) struct RecordArgs {
     /// Where to; a name that ends in .zst has it compressed
     #[arg(long, value_name = "FILE")]
@@ -149,6 +204,19 @@ pub(crate) struct RecordArgs {
     /// Poll instead of following events
     #[arg(long)]
     pub(crate) no_events: bool,
+
+    /// Fetch what the daemon's flight recorder has of so much time, and record nothing anew
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = humantime::parse_duration,
+        conflicts_with_all = ["lasting", "no_events"]
+    )]
+    pub(crate) last: Option<Duration>,
+
+    /// With --last: the daemon's socket [default: /run/pleg/pleg.sock]
+    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    pub(crate) daemon: Option<Endpoint>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -167,6 +235,30 @@ pub(crate) struct PodsArgs {
     /// Only pods of this namespace
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) ask: AskArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Exits with 0 if all was told, 1 if something was lost that this runtime usually tells,
+2 if it cannot tell: no runtime, no events, or nothing happened.
+
+Example: ten minutes of a busy node, for a program to read
+  pleg verify --for 10m -o json")]
+pub(crate) struct VerifyArgs {
+    /// How to print the report
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub(crate) output: VerifyFormat,
+
+    /// How long to audit (30s, 5m, 1h30m)
+    #[arg(long = "for", value_name = "DURATION", default_value = "1m", value_parser = humantime::parse_duration)]
+    pub(crate) lasting: Duration,
+
+    /// Go on where that takes events away from other clients: containerd 1.7 gives each to one only
+    #[arg(long)]
+    pub(crate) take_events: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -177,8 +269,16 @@ Example: every scenario of a folder
   pleg replay scenarios")]
 pub(crate) struct ReplayArgs {
     /// Scenarios (.yaml), recordings (.jsonl, .jsonl.zst), or folders of them
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "random", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+
+    /// Play so many random stories instead; one that fails is made small and printed as a scenario
+    #[arg(long, value_name = "SEEDS", conflicts_with_all = ["paths", "trace", "report", "expect_same_as"])]
+    pub(crate) random: Option<u64>,
+
+    /// The seed of the first random story; the others follow it
+    #[arg(long, value_name = "SEED", default_value_t = 1, requires = "random")]
+    pub(crate) first_seed: u64,
 
     /// How to print results
     #[arg(long, short = 'o', value_enum, default_value_t)]
@@ -223,6 +323,26 @@ pub(crate) enum PodsFormat {
     Yaml,
 }
 
+/// How `verify` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyFormat {
+    // Findings, then tables
+    #[default]
+    Table,
+    // One JSON object
+    Json,
+}
+
+/// How `status` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusFormat {
+    // A sentence, then a line for each thing
+    #[default]
+    Table,
+    // One JSON object
+    Json,
+}
+
 /// Where `watch` begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Begin {
@@ -262,7 +382,9 @@ mod tests {
 
     #[test]
     fn each_help_fits_a_screen_and_shows_an_example() {
-        for name in ["watch", "pods", "record", "replay", "simulate"] {
+        for name in [
+            "watch", "pods", "run", "status", "record", "verify", "replay", "simulate",
+        ] {
             let error = Args::try_parse_from(["pleg", name, "--help"]).unwrap_err();
             let help = error.to_string();
             assert!(help.contains("Example"), "{help}");

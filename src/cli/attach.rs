@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use futures::{Stream, StreamExt};
+use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
+use tonic::transport::{Channel, Uri};
 
 use super::args::Begin;
 use super::config::{RuntimeChoice, RuntimeConfig};
@@ -75,8 +77,82 @@ pub(crate) async fn attach_with(
     }
 }
 
+/// What a daemon follows: whatever of the candidates serves when it is dialled, be it later than the
+/// daemon or another one than before; and what keeps a simulated runtime busy.
+pub(crate) fn for_daemon(
+    config: &RuntimeConfig,
+    events: bool,
+) -> anyhow::Result<(Builder, Option<ChurnTask>)> {
+    let builder = Pleg::builder()
+        .evented_pleg(events)
+        .max_message_size(config.max_message_size);
+    match &config.choice {
+        RuntimeChoice::Node(candidates) => {
+            let endpoints: Vec<Endpoint> = candidates
+                .iter()
+                .map(|candidate| candidate.endpoint.parse())
+                .collect::<Result<_, _>>()?;
+            let builder = match endpoints.as_slice() {
+                [only] => builder.endpoint(only.clone()),
+                _ => builder.connector(move || first_that_answers(&endpoints)),
+            };
+            Ok((builder, None))
+        }
+        RuntimeChoice::Simulated { seed } => simulated_for_daemon(builder, *seed),
+    }
+}
+
+/// A channel to the first of several sockets that takes a connection, looked for with each dial.
+fn first_that_answers(endpoints: &[Endpoint]) -> Channel {
+    let endpoints: Arc<[Endpoint]> = endpoints.into();
+    let dial = tower::service_fn(move |_: Uri| {
+        let endpoints = Arc::clone(&endpoints);
+        async move {
+            let mut last = io::Error::other("no runtime is named");
+            for endpoint in &*endpoints {
+                match UnixStream::connect(endpoint.path()).await {
+                    Ok(stream) => return Ok(TokioIo::new(stream)),
+                    Err(error) => {
+                        last = io::Error::new(error.kind(), format!("{endpoint}: {error}"))
+                    }
+                }
+            }
+            Err(last)
+        }
+    });
+    tonic::transport::Endpoint::from_static("http://runtime").connect_with_connector_lazy(dial)
+}
+
+#[cfg(feature = "simulate")]
+fn busy_node(seed: Option<u64>) -> SimulatedRuntime {
+    let mut simulation = SimulatedRuntime::builder().busy_node();
+    if let Some(seed) = seed {
+        simulation = simulation.seed(seed);
+    }
+    simulation.build()
+}
+
+#[cfg(feature = "simulate")]
+#[expect(clippy::unnecessary_wraps, reason = "without simulation it fails")]
+fn simulated_for_daemon(
+    builder: Builder,
+    seed: Option<u64>,
+) -> anyhow::Result<(Builder, Option<ChurnTask>)> {
+    let runtime = busy_node(seed);
+    let churn = runtime.spawn_churn();
+    Ok((builder.connector(move || runtime.channel()), Some(churn)))
+}
+
+#[cfg(not(feature = "simulate"))]
+fn simulated_for_daemon(
+    _: Builder,
+    _: Option<u64>,
+) -> anyhow::Result<(Builder, Option<ChurnTask>)> {
+    anyhow::bail!("this build of pleg has no simulated runtime; build it with the feature simulate")
+}
+
 /// The first candidate that answers `Version`, and its answer.
-async fn find(
+pub(super) async fn find(
     candidates: &[Candidate],
     limits: CallLimits,
 ) -> Result<(Endpoint, RuntimeVersion), NoRuntime> {
@@ -124,11 +200,7 @@ async fn simulated(
     seed: Option<u64>,
     set_up: impl FnOnce(Builder, &RuntimeVersion) -> anyhow::Result<Builder>,
 ) -> anyhow::Result<Attached> {
-    let mut simulation = SimulatedRuntime::builder().busy_node();
-    if let Some(seed) = seed {
-        simulation = simulation.seed(seed);
-    }
-    let runtime = simulation.build();
+    let runtime = busy_node(seed);
     let version = CriClient::new(runtime.channel(), CallLimits::default())
         .version()
         .await

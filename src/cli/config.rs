@@ -10,10 +10,15 @@ use std::time::Duration;
 
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
-use super::args::{Args, Begin, CommandArgs, PodsFormat, WatchArgs, WatchFormat};
+use super::args::{
+    Args, AskArgs, Begin, CommandArgs, PodsFormat, VerifyFormat, WatchArgs, WatchFormat,
+};
+use super::daemon::DaemonChoice;
 use super::discover::{self, Candidate, DiscoverError, Surroundings};
+use super::run::{LogFormat, RunConfig, SettingsError};
 #[cfg(feature = "simulate")]
 use super::simulate::args::SimulateArgs;
+use super::status::StatusConfig;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodIdentity};
 
 /// One invocation.
@@ -21,6 +26,8 @@ use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodIdentity};
 pub(crate) struct Config {
     /// What to log.
     pub(crate) log: LogLevel,
+    /// How to log it.
+    pub(crate) log_format: LogFormat,
     /// Which runtime, and how to speak to it.
     pub(crate) runtime: RuntimeConfig,
     /// What to do.
@@ -55,8 +62,16 @@ pub(crate) enum Command {
     Watch(WatchConfig),
     /// Print the pods once.
     Pods(PodsConfig),
+    /// Be the node's daemon.
+    Run(RunConfig),
+    /// Print what the daemon does.
+    Status(StatusConfig),
     /// Record what the runtime says.
     Record(RecordConfig),
+    /// Audit the runtime's event stream.
+    Verify(VerifyConfig),
+    /// Fetch what the daemon has recorded.
+    RecordLast(RecordLastConfig),
     /// Play scenarios.
     Replay(ReplayConfig),
     /// Serve a simulated runtime.
@@ -81,6 +96,8 @@ pub(crate) struct WatchConfig {
     pub(crate) events: bool,
     /// Where the last minutes go at the end.
     pub(crate) dump_last: Option<PathBuf>,
+    /// Whom to ask.
+    pub(crate) daemon: DaemonChoice,
 }
 
 /// What `record` writes and when it ends.
@@ -94,6 +111,17 @@ pub(crate) struct RecordConfig {
     pub(crate) events: bool,
 }
 
+/// What `record --last` fetches.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RecordLastConfig {
+    /// Where to.
+    pub(crate) out: PathBuf,
+    /// How much.
+    pub(crate) span: Duration,
+    /// From which daemon.
+    pub(crate) daemon: DaemonChoice,
+}
+
 /// What `pods` prints.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PodsConfig {
@@ -103,6 +131,19 @@ pub(crate) struct PodsConfig {
     pub(crate) cut_ids: bool,
     /// Only this namespace.
     pub(crate) namespace: Option<String>,
+    /// Whom to ask.
+    pub(crate) daemon: DaemonChoice,
+}
+
+/// What `verify` audits and prints.
+#[derive(Debug, PartialEq)]
+pub(crate) struct VerifyConfig {
+    /// How to print.
+    pub(crate) format: VerifyFormat,
+    /// How long to audit.
+    pub(crate) lasting: Duration,
+    /// Whether it may take events away from other clients.
+    pub(crate) may_take_events: bool,
 }
 
 /// What `replay` plays and prints.
@@ -110,6 +151,8 @@ pub(crate) struct PodsConfig {
 pub(crate) struct ReplayConfig {
     /// Scenarios, recordings, or folders of them.
     pub(crate) paths: Vec<PathBuf>,
+    /// Random stories instead: the seeds.
+    pub(crate) random: Option<std::ops::Range<u64>>,
     /// How to print.
     pub(crate) format: WatchFormat,
     /// Whether to print the traces.
@@ -125,78 +168,169 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// crictl's file is needed and cannot be used.
-    pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, DiscoverError> {
+    /// crictl's file is needed and cannot be used, or a variable or the daemon's file makes no sense.
+    pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, ConfigError> {
         let global = args.global;
-        let needs_runtime = match &args.command {
-            CommandArgs::Watch(_) | CommandArgs::Pods(_) | CommandArgs::Record(_) => true,
-            // Scenarios bring their own.
-            CommandArgs::Replay(_) => false,
-            #[cfg(feature = "simulate")]
-            CommandArgs::Simulate(_) => false,
-        };
-        let choice = if global.simulate || !needs_runtime {
-            RuntimeChoice::Simulated { seed: global.seed }
-        } else {
-            RuntimeChoice::Node(discover::candidates(
-                global.runtime_endpoint.as_ref(),
-                global.config.as_deref(),
-                around,
-            )?)
-        };
-        Ok(Self {
-            log: global.log_level,
-            runtime: RuntimeConfig {
-                choice,
-                max_message_size: global.max_message_size.0,
-            },
-            command: match args.command {
-                CommandArgs::Watch(watch) => Command::Watch(watch.into()),
-                CommandArgs::Pods(pods) => Command::Pods(PodsConfig {
-                    format: pods.output,
-                    cut_ids: !pods.no_trunc,
-                    namespace: pods.namespace,
+        // Whoever names a runtime means that one.
+        let names_runtime = global.simulate || global.runtime_endpoint.is_some();
+        let command = match args.command {
+            CommandArgs::Watch(watch) => Command::Watch(understand_watch(watch, names_runtime)),
+            CommandArgs::Pods(pods) => Command::Pods(PodsConfig {
+                format: pods.output,
+                cut_ids: !pods.no_trunc,
+                namespace: pods.namespace,
+                daemon: whom(pods.ask, names_runtime),
+            }),
+            CommandArgs::Run(run) => {
+                Command::Run(RunConfig::understand(run, &global, around.variable)?)
+            }
+            CommandArgs::Status(status) => Command::Status(StatusConfig {
+                daemon: status.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
+                format: status.output,
+            }),
+            CommandArgs::Record(record) => match record.last {
+                Some(span) => Command::RecordLast(RecordLastConfig {
+                    out: record.out,
+                    span,
+                    daemon: record.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
                 }),
-                CommandArgs::Record(record) => Command::Record(RecordConfig {
+                None => Command::Record(RecordConfig {
                     out: record.out,
                     lasting: record.lasting,
                     events: !record.no_events,
                 }),
-                CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
-                    paths: replay.paths,
-                    format: replay.output,
-                    trace: replay.trace,
-                    report: replay.report,
-                    expect_same_as: replay.expect_same_as,
-                }),
-                #[cfg(feature = "simulate")]
-                CommandArgs::Simulate(simulate) => Command::Simulate(simulate),
             },
+            CommandArgs::Verify(verify) => Command::Verify(VerifyConfig {
+                format: verify.output,
+                lasting: verify.lasting,
+                may_take_events: verify.take_events,
+            }),
+            CommandArgs::Replay(replay) => Command::Replay(ReplayConfig {
+                paths: replay.paths,
+                random: replay
+                    .random
+                    .map(|seeds| replay.first_seed..replay.first_seed.saturating_add(seeds)),
+                format: replay.output,
+                trace: replay.trace,
+                report: replay.report,
+                expect_same_as: replay.expect_same_as,
+            }),
+            #[cfg(feature = "simulate")]
+            CommandArgs::Simulate(simulate) => Command::Simulate(simulate),
+        };
+        let (log, log_format, max_message_size, endpoint) = match &command {
+            Command::Run(RunConfig { settings, .. }) => (
+                settings.log_level.clone(),
+                settings.log_format,
+                settings.max_message_size,
+                settings.runtime_endpoint.as_ref(),
+            ),
+            _ => (
+                log_level(global.log_level, around)?,
+                LogFormat::Text,
+                global.max_message_size.unwrap_or(ByteLimit::USUAL).0,
+                global.runtime_endpoint.as_ref(),
+            ),
+        };
+        let choice = if global.simulate || !command.follows_a_runtime() {
+            RuntimeChoice::Simulated { seed: global.seed }
+        } else {
+            let crictls = global.config.as_deref();
+            RuntimeChoice::Node(discover::candidates(endpoint, crictls, around)?)
+        };
+        Ok(Self {
+            log,
+            log_format,
+            runtime: RuntimeConfig {
+                choice,
+                max_message_size,
+            },
+            command,
         })
     }
 }
 
-impl From<WatchArgs> for WatchConfig {
-    fn from(args: WatchArgs) -> Self {
-        // The last word counts, as with the kubelet's flag.
-        let gate = args
-            .feature_gates
-            .iter()
-            .rev()
-            .find_map(|gates| gates.evented_pleg);
-        Self {
-            format: args.output,
-            from: args.from,
-            lasting: args.lasting,
-            count: args.count,
-            filter: EventFilter {
-                kinds: args.kinds,
-                namespace: args.namespace,
-                pod: args.pod,
-            },
-            events: !args.no_events && gate.unwrap_or(true),
-            dump_last: args.dump_last,
+impl Command {
+    /// Whether the node's runtime is followed.
+    fn follows_a_runtime(&self) -> bool {
+        match self {
+            Self::Watch(_) | Self::Pods(_) | Self::Run(_) | Self::Record(_) | Self::Verify(_) => {
+                true
+            }
+            // Scenarios bring their own, and what the daemon knows is the daemon's.
+            Self::Replay(_) | Self::Status(_) | Self::RecordLast(_) => false,
+            #[cfg(feature = "simulate")]
+            Self::Simulate(_) => false,
         }
+    }
+}
+
+/// The level of a subcommand that has no settings of its own.
+fn log_level(flag: Option<LogLevel>, around: &Surroundings<'_>) -> Result<LogLevel, ConfigError> {
+    const VARIABLE: &str = "PLEG_LOG";
+    match (flag, (around.variable)(VARIABLE)) {
+        (Some(level), _) => Ok(level),
+        (None, text) => text
+            .unwrap_or_default()
+            .parse()
+            .map_err(|problem| ConfigError::Variable {
+                name: VARIABLE,
+                problem,
+            }),
+    }
+}
+
+/// An invocation that cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// Nobody can tell where the runtime is.
+    #[error(transparent)]
+    Discover(#[from] DiscoverError),
+    /// The daemon's settings.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// A variable.
+    #[error("{name}: {problem}")]
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+fn understand_watch(args: WatchArgs, names_runtime: bool) -> WatchConfig {
+    // The last word counts, as with the kubelet's flag.
+    let gate = args
+        .feature_gates
+        .iter()
+        .rev()
+        .find_map(|gates| gates.evented_pleg);
+    let events = !args.no_events && gate.unwrap_or(true);
+    // A daemon follows the runtime in its own way, and keeps its own recording.
+    let own_way = names_runtime || !events || args.dump_last.is_some();
+    WatchConfig {
+        format: args.output,
+        from: args.from,
+        lasting: args.lasting,
+        count: args.count,
+        filter: EventFilter {
+            kinds: args.kinds,
+            namespace: args.namespace,
+            pod: args.pod,
+        },
+        events,
+        dump_last: args.dump_last,
+        daemon: whom(args.ask, own_way),
+    }
+}
+
+/// Whom to ask; `own_way` if something was typed that only the runtime itself can do.
+fn whom(ask: AskArgs, own_way: bool) -> DaemonChoice {
+    match ask.daemon {
+        Some(socket) => DaemonChoice::At(socket),
+        None if ask.direct || own_way => DaemonChoice::Direct,
+        None => DaemonChoice::Usual,
     }
 }
 
@@ -231,6 +365,11 @@ pub(crate) fn in_namespace(pod: &PodIdentity, namespace: Option<&str>) -> bool {
 /// A limit in bytes, from 64 KiB to 1 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteLimit(pub(crate) usize);
+
+impl ByteLimit {
+    /// gRPC's own limit in Go, which is the kubelet's: 16 MiB.
+    pub(crate) const USUAL: Self = Self(16 << 20);
+}
 
 impl FromStr for ByteLimit {
     type Err = String;
@@ -388,6 +527,7 @@ mod tests {
                 filter: EventFilter::default(),
                 events: true,
                 dump_last: None,
+                daemon: DaemonChoice::Usual,
             })
         );
     }
@@ -416,6 +556,7 @@ mod tests {
                 },
                 events: false,
                 dump_last: Some("last.zst".into()),
+                daemon: DaemonChoice::Direct,
             }
         );
     }
@@ -439,8 +580,28 @@ mod tests {
                 format: PodsFormat::Yaml,
                 cut_ids: false,
                 namespace: Some("default".into()),
+                daemon: DaemonChoice::Direct,
             })
         );
+    }
+
+    #[test]
+    fn a_daemon_is_asked_unless_something_is_typed_that_only_the_runtime_can_do() {
+        let socket = DaemonChoice::At("unix:///d.sock".parse().unwrap());
+        for (words, expected) in [
+            ("", DaemonChoice::Usual),
+            ("--from now", DaemonChoice::Usual),
+            ("--daemon /d.sock", socket),
+            ("--direct", DaemonChoice::Direct),
+            ("--no-events", DaemonChoice::Direct),
+            ("--simulate", DaemonChoice::Direct),
+            ("-r unix:///x.sock", DaemonChoice::Direct),
+            ("--dump-last last.zst", DaemonChoice::Direct),
+        ] {
+            assert_eq!(watch(&format!("watch {words}")).daemon, expected, "{words}");
+        }
+        refusal("watch --direct --daemon /d.sock");
+        refusal("record --out x --last 10m --for 1m");
     }
 
     #[test]

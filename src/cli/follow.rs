@@ -15,6 +15,7 @@ use tokio::pin;
 use super::args::WatchFormat;
 use super::config::WatchConfig;
 use super::output::style::Colour;
+use super::output::text::shown;
 use super::output::{event, mode};
 use crate::engine::ModeChange;
 use crate::lifecycle::LifecycleEvent;
@@ -37,6 +38,19 @@ pub(crate) enum Ending {
     FeedEnded,
 }
 
+/// What is followed.
+#[derive(Clone, Debug)]
+pub(crate) enum Followed {
+    /// Something happened, or is there already.
+    Event(Arc<LifecycleEvent>),
+    /// The mode changed.
+    ModeChanged(ModeChange),
+    /// A snapshot follows, because what came in between cannot be told exactly.
+    ListAgain(String),
+    /// Something to be said beside it.
+    Aside(String),
+}
+
 /// Where lines go.
 pub(crate) struct Console<O, E> {
     /// Events, and in JSON the changes of mode.
@@ -55,8 +69,7 @@ pub(crate) struct Console<O, E> {
 ///
 /// The output cannot be written, for another reason than that its reader has gone.
 pub(crate) async fn follow(
-    events: impl Stream<Item = Arc<LifecycleEvent>>,
-    modes: impl Stream<Item = ModeChange>,
+    followed: impl Stream<Item = Followed>,
     config: &WatchConfig,
     console: Console<impl AsyncWrite + Unpin, impl AsyncWrite + Unpin>,
     stop: impl Future<Output = ()>,
@@ -73,9 +86,8 @@ pub(crate) async fn follow(
             None => pending().await,
         }
     };
-    let events = events.ready_chunks(BATCH).fuse();
-    let modes = modes.fuse();
-    pin!(stop, deadline, events, modes);
+    let followed = followed.ready_chunks(BATCH).fuse();
+    pin!(stop, deadline, followed);
 
     let mut left = config.count.unwrap_or(u64::MAX);
     let mut text = String::new();
@@ -110,25 +122,43 @@ pub(crate) async fn follow(
             biased;
             () = &mut stop => return Ok(Ending::Stopped),
             () = &mut deadline => return Ok(Ending::Lasted),
-            Some(change) = modes.next() => match config.format {
-                WatchFormat::Table => aside.push_str(&mode::line(&change, err_colour)),
-                WatchFormat::Json => text.push_str(&mode::json_line(&change)?),
-            },
-            batch = events.next() => {
+            batch = followed.next() => {
                 let Some(batch) = batch else { return Ok(Ending::FeedEnded) };
-                for event in batch.iter().filter(|event| config.filter.wants(event)) {
-                    if left == 0 {
-                        break;
-                    }
-                    left -= 1;
-                    match config.format {
-                        WatchFormat::Table => event::push_event(&mut text, event, out_colour),
-                        WatchFormat::Json => event::push_event_json(&mut text, event)?,
+                for item in &batch {
+                    match item {
+                        Followed::Event(event) if config.filter.wants(event) => {
+                            if left == 0 {
+                                break;
+                            }
+                            left -= 1;
+                            match config.format {
+                                WatchFormat::Table => {
+                                    event::push_event(&mut text, event, out_colour);
+                                }
+                                WatchFormat::Json => event::push_event_json(&mut text, event)?,
+                            }
+                        }
+                        Followed::Event(_) => {}
+                        Followed::ModeChanged(change) => match config.format {
+                            WatchFormat::Table => aside.push_str(&mode::line(change, err_colour)),
+                            WatchFormat::Json => text.push_str(&mode::json_line(change)?),
+                        },
+                        Followed::ListAgain(why) => match config.format {
+                            WatchFormat::Table => push_aside(&mut aside, why),
+                            WatchFormat::Json => event::push_list_again(&mut text, why)?,
+                        },
+                        Followed::Aside(what) => push_aside(&mut aside, what),
                     }
                 }
             }
         }
     }
+}
+
+fn push_aside(aside: &mut String, what: &str) {
+    *aside += "pleg: ";
+    *aside += &shown(what);
+    aside.push('\n');
 }
 
 /// Writes all of it and waits until it has left the process.
@@ -166,22 +196,27 @@ mod tests {
             },
             events: true,
             dump_last: None,
+            daemon: crate::cli::daemon::DaemonChoice::Direct,
         }
     }
 
-    fn deaths(number: usize) -> impl Stream<Item = Arc<LifecycleEvent>> {
-        stream::iter((0..number).map(|_| Arc::new(samples::died())))
+    fn died() -> Followed {
+        Followed::Event(Arc::new(samples::died()))
     }
 
-    fn to_polling() -> ModeChange {
-        ModeChange {
+    fn deaths(number: usize) -> impl Stream<Item = Followed> {
+        stream::iter((0..number).map(|_| died()))
+    }
+
+    fn to_polling() -> impl Stream<Item = Followed> {
+        stream::iter([Followed::ModeChanged(ModeChange {
             from: Mode::Connecting,
             to: Mode::Polling {
                 reason: PollingReason::Unsupported,
             },
             cause: "no such method".into(),
             at: UnixNanos(samples::NOON),
-        }
+        })])
     }
 
     /// What was printed and how it ended.
@@ -192,8 +227,7 @@ mod tests {
     }
 
     async fn seen(
-        events: impl Stream<Item = Arc<LifecycleEvent>>,
-        modes: impl Stream<Item = ModeChange>,
+        followed: impl Stream<Item = Followed>,
         config: &WatchConfig,
         stop: impl Future<Output = ()>,
     ) -> Seen {
@@ -205,7 +239,7 @@ mod tests {
             out_colour: Colour::Never,
             err_colour: Colour::Never,
         };
-        let ending = follow(events, modes, config, console, stop).await;
+        let ending = follow(followed, config, console, stop).await;
         Seen {
             ending,
             out: String::from_utf8(out).unwrap(),
@@ -216,8 +250,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_table_has_one_header_and_changes_of_mode_stand_aside() {
         let seen = seen(
-            deaths(300),
-            stream::iter([to_polling()]),
+            to_polling().chain(deaths(300)),
             &config(WatchFormat::Table),
             pending(),
         )
@@ -235,8 +268,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn in_json_everything_is_one_stream_of_objects_that_type_tells_apart() {
         let seen = seen(
-            deaths(2),
-            stream::iter([to_polling()]),
+            to_polling().chain(deaths(2)),
             &config(WatchFormat::Json),
             pending(),
         )
@@ -251,18 +283,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_gap_is_told_where_it_is() {
+        let again = || stream::iter([Followed::ListAgain("the daemon \u{1b} restarted".into())]);
+        let told = || deaths(1).chain(again()).chain(deaths(1));
+        let json = seen(told(), &config(WatchFormat::Json), pending()).await;
+        let types: Vec<_> = json
+            .out
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].clone())
+            .collect();
+        assert_eq!(types, ["ContainerDied", "ListAgain", "ContainerDied"]);
+        let table = seen(told(), &config(WatchFormat::Table), pending()).await;
+        assert_eq!(table.out.lines().count(), 3);
+        assert_eq!(table.err, "pleg: the daemon \\u{1b} restarted\n");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn count_counts_the_events_that_were_printed() {
         let mixed = stream::iter((0..100).map(|number| {
-            Arc::new(if number % 2 == 0 {
+            Followed::Event(Arc::new(if number % 2 == 0 {
                 samples::started()
             } else {
                 samples::died()
-            })
+            }))
         }));
         let mut config = config(WatchFormat::Json);
         config.count = Some(5);
         config.filter.kinds = vec![LifecycleKind::ContainerDied];
-        let seen = seen(mixed, stream::iter([to_polling()]), &config, pending()).await;
+        let seen = seen(to_polling().chain(mixed), &config, pending()).await;
         assert_eq!(seen.ending.unwrap(), Ending::Counted);
         assert_eq!(seen.out.matches("ContainerDied").count(), 5);
         assert_eq!(seen.out.matches("ContainerStarted").count(), 0);
@@ -273,7 +321,7 @@ mod tests {
         let mut config = config(WatchFormat::Json);
         config.lasting = Some(Duration::from_secs(10));
         let begun = Instant::now();
-        let quiet = seen(stream::pending(), stream::pending(), &config, pending()).await;
+        let quiet = seen(stream::pending(), &config, pending()).await;
         assert_eq!(quiet.ending.unwrap(), Ending::Lasted);
         assert_eq!(
             Instant::now().duration_since(begun),
@@ -282,9 +330,9 @@ mod tests {
 
         let busy = stream::unfold((), |()| async {
             tokio::time::sleep(Duration::from_millis(300)).await;
-            Some((Arc::new(samples::died()), ()))
+            Some((died(), ()))
         });
-        let busy = seen(busy, stream::pending(), &config, pending()).await;
+        let busy = seen(busy, &config, pending()).await;
         assert_eq!(busy.ending.unwrap(), Ending::Lasted);
         assert_eq!(busy.out.lines().count(), 33);
     }
@@ -299,14 +347,7 @@ mod tests {
             out_colour: Colour::Never,
             err_colour: Colour::Never,
         };
-        let ending = follow(
-            deaths(3),
-            stream::pending(),
-            &config(WatchFormat::Json),
-            console,
-            pending(),
-        )
-        .await;
+        let ending = follow(deaths(3), &config(WatchFormat::Json), console, pending()).await;
         assert_eq!(ending.unwrap(), Ending::ReaderGone);
     }
 
@@ -321,7 +362,6 @@ mod tests {
         };
         let ending = follow(
             deaths(1000),
-            stream::pending(),
             &config(WatchFormat::Json),
             console,
             tokio::time::sleep(Duration::from_secs(3)),
@@ -363,14 +403,7 @@ mod tests {
             out_colour: Colour::Never,
             err_colour: Colour::Never,
         };
-        let ending = follow(
-            deaths(1),
-            stream::pending(),
-            &config(WatchFormat::Json),
-            console,
-            pending(),
-        )
-        .await;
+        let ending = follow(deaths(1), &config(WatchFormat::Json), console, pending()).await;
         assert_eq!(ending.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -1,21 +1,26 @@
 //! The `pleg` command: what was typed, what it means, and one file for each subcommand.
 //!
 //! Exit codes: 0 for success, which a reader that goes away and a signal that ends a watch are too;
-//! 1 for a failure; 2 for a usage error. Results go to stdout, everything said beside them to stderr.
+//! 1 for a failure; 2 for a usage error. `status` and `verify` judge: their 1 is a verdict, and
+//! whatever keeps them from one is 2. Results go to stdout, everything said beside them to stderr.
 
 mod args;
 mod attach;
 mod config;
+mod daemon;
 mod discover;
 mod follow;
 mod output;
 mod pods;
 mod record;
 mod replay;
+mod run;
 mod signals;
 #[cfg(feature = "simulate")]
 mod simulate;
+mod status;
 mod unreachable;
+mod verify;
 mod watch;
 
 use std::io::Write;
@@ -25,11 +30,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 
-use args::Args;
-use config::{Command, Config};
+use args::{Args, CommandArgs};
+use config::{Command, Config, ConfigError};
 use discover::{DEFAULT_CONFIG, Surroundings, USUAL_SOCKETS};
 use output::style::Colour;
 use output::text;
+use run::{LogFormat, RunConfig};
 
 /// Reads an environment variable.
 type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -48,16 +54,22 @@ pub fn main() -> ExitCode {
     };
     let variable =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    match run(args, &variable) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&format!("pleg: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    let judges = matches!(
+        args.command,
+        CommandArgs::Verify(_) | CommandArgs::Status(_)
+    );
+    run(args, &variable).unwrap_or_else(|error| {
+        say(&format!("pleg: {error:#}"));
+        // Settings that make no sense are a usage error, wherever they were written.
+        let is_usage = matches!(
+            error.downcast_ref(),
+            Some(ConfigError::Settings(_) | ConfigError::Variable { .. })
+        );
+        ExitCode::from(if judges || is_usage { 2 } else { 1 })
+    })
 }
 
-fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
+fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
     let config = Config::from_args(
         args,
         &Surroundings {
@@ -66,9 +78,19 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
             usual_sockets: &USUAL_SOCKETS,
         },
     )?;
+    if let Command::Run(RunConfig {
+        print: Some(printed),
+        ..
+    }) = &config.command
+    {
+        std::io::stdout()
+            .write_all(printed.as_bytes())
+            .context("cannot print the settings")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Command::Replay(replay) = &config.command {
         // What the generator would log is in the trace, with its virtual time.
-        return replay::run(replay, variable);
+        return replay::run(replay, variable).map(|()| ExitCode::SUCCESS);
     }
     log_to_stderr(&config, variable);
 
@@ -78,15 +100,21 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
         .context("cannot start the event loop")?;
     let result = runtime.block_on(async {
         let stop = signals::asked_to_stop().context("cannot listen for signals")?;
+        let runtime = &config.runtime;
         match config.command {
-            Command::Watch(watch) => watch::run(&config.runtime, &watch, variable, stop).await,
-            Command::Record(record) => record::run(&config.runtime, &record, stop).await,
-            Command::Pods(pods) => pods::run(&config.runtime, &pods, stop).await,
+            Command::Watch(watch) => watch::run(runtime, &watch, variable, stop).await?,
+            Command::Record(record) => record::run(runtime, &record, stop).await?,
+            Command::RecordLast(record) => record::fetch(&record, stop).await?,
+            Command::Pods(pods) => pods::run(runtime, &pods, stop).await?,
+            Command::Run(run) => run::run(runtime, run, stop).await?,
+            Command::Verify(verify) => return verify::run(runtime, &verify, stop).await,
+            Command::Status(status) => return status::run(&status, stop).await,
             // Played above: virtual time wants event loops of its own.
-            Command::Replay(_) => Ok(()),
+            Command::Replay(_) => {}
             #[cfg(feature = "simulate")]
-            Command::Simulate(simulate) => simulate::run(&simulate, stop).await,
+            Command::Simulate(simulate) => simulate::run(&simulate, stop).await?,
         }
+        Ok(ExitCode::SUCCESS)
     });
     // A write that nobody reads may hang in a thread of its own; it must not keep the process.
     runtime.shutdown_background();
@@ -95,13 +123,16 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<()> {
 
 fn log_to_stderr(config: &Config, variable: Variable<'_>) {
     let colour = Colour::suiting(&std::io::stderr(), variable);
-    // Fails only if something in this process logs already.
-    let _ = tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt()
         .with_env_filter(config.log.filter())
         .with_writer(std::io::stderr)
-        .with_ansi(colour == Colour::Ansi)
-        .log_internal_errors(false)
-        .try_init();
+        .with_ansi(colour == Colour::Ansi && config.log_format == LogFormat::Text)
+        .log_internal_errors(false);
+    // Fails only if something in this process logs already.
+    let _ = match config.log_format {
+        LogFormat::Text => lines.try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+    };
 }
 
 /// Says something beside the results. Text of a runtime may be in it, so it is made harmless.

@@ -1,28 +1,32 @@
-//! `pleg pods`: one full relist with its inspections, printed.
+//! `pleg pods`: what the node's daemon knows, or one full relist with its inspections, printed.
 
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::args::PodsFormat;
 use super::attach;
 use super::config::{PodsConfig, RuntimeConfig, in_namespace};
+use super::daemon::{self, Found};
 use super::follow::write;
 use super::output::pods::{self as print, PodList};
 use super::say;
 use crate::clock::Clock;
 use crate::lifecycle::{PodStatus, UnixNanos};
 
-/// Lists the node once and prints it. The event stream is never asked for: one relist needs none,
-/// and on containerd before 2 asking would take events away from others.
+/// Lists the node and prints it. Without a daemon the event stream is never asked for: one relist
+/// needs none, and on containerd before 2 asking would take events away from others.
 pub(crate) async fn run(
     runtime: &RuntimeConfig,
     config: &PodsConfig,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let listed = async {
+        if let Some(found) = daemon::find(&config.daemon).await? {
+            return ask(&found).await;
+        }
         let following = attach::attach(runtime, false).await?.follow();
         let pods = following.pods().await;
         // If the driver broke off, its own error says why the pods are not there.
@@ -43,6 +47,19 @@ pub(crate) async fn run(
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// What a daemon knows.
+async fn ask(found: &Found) -> anyhow::Result<Vec<Arc<PodStatus>>> {
+    let status = found.client.status().await?;
+    if status.last_relist_seconds_ago.is_none() {
+        bail!(
+            "the daemon at {} has not listed the runtime yet: {}",
+            found.socket,
+            status.words
+        );
+    }
+    Ok(found.client.pods().await?)
 }
 
 /// What goes to stdout, and what is said beside it.
@@ -77,6 +94,7 @@ mod tests {
             format,
             cut_ids: true,
             namespace: namespace.map(ToOwned::to_owned),
+            daemon: daemon::DaemonChoice::Direct,
         }
     }
 

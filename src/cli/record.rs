@@ -4,15 +4,17 @@
 //! recorded is what `watch` would have been told, and nothing is asked twice.
 
 use std::future::{Future, pending};
+use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 
 use super::attach;
-use super::config::{RecordConfig, RuntimeConfig};
+use super::config::{RecordConfig, RecordLastConfig, RuntimeConfig};
+use super::daemon;
 use super::say;
 use super::watch::{check_folder, warn_of_taking_events};
-use crate::scenario::recording::{FileRecorder, QueueLimits, Recorder};
+use crate::scenario::recording::{FileRecorder, QueueLimits, Recorder, recording_file};
 
 /// How long the end may take: closing the event stream and its thread.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -74,4 +76,32 @@ pub(crate) async fn run(
         bail!("following the runtime broke off");
     }
     Ok(())
+}
+
+/// Fetches what a daemon's flight recorder has.
+pub(crate) async fn fetch(
+    config: &RecordLastConfig,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    check_folder(&config.out)?;
+    let shown = config.out.display();
+    let fetched = async {
+        let found = daemon::must_find(&config.daemon).await?;
+        let mut recording = found.client.recording(config.span).await?;
+        let failed = || format!("cannot write {shown}");
+        let mut out = recording_file(&config.out).with_context(failed)?;
+        while let Some(piece) = recording.next().await? {
+            out.write_all(&piece).with_context(failed)?;
+        }
+        out.flush().with_context(failed)?;
+        say(&format!(
+            "pleg: wrote what the daemon has recorded to {shown}; pleg replay {shown} plays it"
+        ));
+        Ok(())
+    };
+    tokio::select! {
+        biased;
+        () = stop => bail!("stopped; {shown} is not complete"),
+        fetched = fetched => fetched,
+    }
 }

@@ -1,6 +1,7 @@
 //! `pleg replay`: scenarios and recordings, played in virtual time; one line each, and what was not
 //! as expected.
 
+mod random;
 mod reported;
 mod told;
 
@@ -55,6 +56,9 @@ impl Outcome {
 
 /// Plays everything at the paths.
 pub(crate) fn run(config: &ReplayConfig, variable: Variable<'_>) -> anyhow::Result<()> {
+    if let Some(seeds) = config.random.clone() {
+        return random::run(seeds, config.format);
+    }
     let mut files = Vec::new();
     for path in &config.paths {
         let found =

@@ -2,22 +2,28 @@
 //!
 //! A flight recorder goes along, because nobody records before the fault.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use futures::StreamExt;
+use futures::stream::{self, PollNext, select_with_strategy};
 
 use super::Variable;
+use super::args::Begin;
 use super::attach;
 use super::config::{RuntimeConfig, WatchConfig};
-use super::follow::{Console, Ending, follow};
+use super::daemon::{self, Found};
+use super::follow::{Console, Ending, Followed, follow};
 use super::output::style::Colour;
 use super::{say, signals};
 use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder, Recorded};
+use crate::serve::grpc::{self, Watched};
 
 /// How long the end may take: closing the event stream and its thread.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -32,6 +38,9 @@ pub(crate) async fn run(
     tokio::pin!(stop);
     if let Some(path) = &config.dump_last {
         check_folder(path)?;
+    }
+    if let Some(found) = daemon::find(&config.daemon).await? {
+        return through(&found, config, variable, stop).await;
     }
     let dumps = signals::asked_to_dump().context("cannot listen for signals")?;
     let mut flight = None;
@@ -49,18 +58,23 @@ pub(crate) async fn run(
     if config.events {
         warn_of_taking_events(&attached.version);
     }
-    let console = Console {
-        out: tokio::io::stdout(),
-        err: tokio::io::stderr(),
-        out_colour: Colour::suiting(&std::io::stdout(), variable),
-        err_colour: Colour::suiting(&std::io::stderr(), variable),
-    };
-    let (events, modes) = (attached.watch(config.from)?, attached.modes());
+    let console = console(variable);
+    let events = attached.watch(config.from)?.map(Followed::Event);
+    let modes = attached.modes().map(Followed::ModeChanged);
+    // Changes of mode are few and come first; the watch ends with the events.
+    let followed = select_with_strategy(
+        modes.map(Some).chain(stream::pending()),
+        events.map(Some).chain(stream::iter([None])),
+        |(): &mut ()| PollNext::Left,
+    );
+    let followed = followed
+        .take_while(|item| ready(item.is_some()))
+        .filter_map(ready);
     let following = attached.follow();
     let ending = tokio::select! {
         biased;
         never = dump_when_asked(dumps, flight.as_ref(), config.dump_last.as_deref()) => match never {},
-        ending = follow(events, modes, config, console, &mut stop) => ending,
+        ending = follow(followed, config, console, &mut stop) => ending,
     };
     // Bounded: a driver that does not end must not keep the command.
     let stopped = tokio::time::timeout(GOODBYE, following.stop()).await;
@@ -76,6 +90,57 @@ pub(crate) async fn run(
             bail!("following the runtime broke off")
         }
         Ending::Lasted | Ending::Counted | Ending::Stopped | Ending::ReaderGone => Ok(()),
+    }
+}
+
+/// Watches what a daemon tells. It comes back after a restart by itself, and says so.
+async fn through(
+    found: &Found,
+    config: &WatchConfig,
+    variable: Variable<'_>,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let begin = match config.from {
+        Begin::Snapshot => grpc::Begin::Snapshot,
+        Begin::Now => grpc::Begin::Now,
+    };
+    let name = daemon::client_name("watch");
+    let watching = found.client.watch(begin, &name);
+    let failure = RefCell::new(None);
+    let followed = stream::unfold(watching, async |mut watching| {
+        loop {
+            let followed = match watching.next().await {
+                Ok(Watched::Event(event)) => Followed::Event(event),
+                Ok(Watched::ModeChanged(change)) => Followed::ModeChanged(change),
+                Ok(Watched::ListAgain(why)) => Followed::ListAgain(why),
+                Ok(Watched::Lost(why)) => Followed::Aside(format!("connecting again: {why}")),
+                Ok(Watched::SnapshotEnd) => continue,
+                Err(error) => {
+                    failure.replace(Some(error));
+                    return None;
+                }
+            };
+            return Some((followed, watching));
+        }
+    });
+    let ending = follow(followed, config, console(variable), stop)
+        .await
+        .context("cannot write to standard output")?;
+    match failure.into_inner() {
+        Some(error) if ending == Ending::FeedEnded => Err(error).context(format!(
+            "cannot watch through the daemon at {}",
+            found.socket
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn console(variable: Variable<'_>) -> Console<tokio::io::Stdout, tokio::io::Stderr> {
+    Console {
+        out: tokio::io::stdout(),
+        err: tokio::io::stderr(),
+        out_colour: Colour::suiting(&std::io::stdout(), variable),
+        err_colour: Colour::suiting(&std::io::stderr(), variable),
     }
 }
 

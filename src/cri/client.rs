@@ -15,6 +15,7 @@ use tonic::{Status, Streaming};
 
 use super::Endpoint;
 use super::error::{CallError, DecodeError, ListStreaming, SizeLimit};
+use super::rpc_counts::{MethodAndCode, RpcCounts};
 use super::wire::call::{self, Call};
 use super::wire::codec::Decoded;
 use super::wire::decode::{ListItem, SandboxAnswer};
@@ -58,6 +59,7 @@ pub struct CriClient {
     channel: Channel,
     limits: CallLimits,
     streaming: Arc<StreamingLists>,
+    counts: RpcCounts,
 }
 
 /// What the runtime answered to each streaming list, once asked: whether it has it.
@@ -88,6 +90,7 @@ impl CriClient {
             channel,
             limits,
             streaming: Arc::default(),
+            counts: RpcCounts::default(),
         }
     }
 
@@ -109,6 +112,13 @@ impl CriClient {
             streaming: Arc::default(),
             ..self.clone()
         }
+    }
+
+    /// How many calls of this client and its clones have ended so far, by method and code; the event
+    /// stream is not among them, nor is a call that was given up.
+    #[must_use]
+    pub fn rpcs(&self) -> BTreeMap<MethodAndCode, u64> {
+        self.counts.so_far()
     }
 
     /// Asks for the runtime's name and version.
@@ -213,7 +223,9 @@ impl CriClient {
             }
             Ok(list.finish())
         };
-        within(self.limits.call_deadline, method, collect).await
+        let list = within(self.limits.call_deadline, method, collect).await;
+        self.counts.ended(method, &list);
+        list
     }
 
     /// Reads the statuses of these subjects, each of which has an answer of its own.
@@ -329,14 +341,16 @@ impl CriClient {
             ready(&mut grpc).await?;
             grpc.unary(request, path, codec).await
         };
-        let answer = within(deadline, method, async {
+        let answered = within(deadline, method, async {
             send.await.map_err(|status| self.failed(method, status))
         })
-        .await?;
+        .await;
+        let answer = answered.and_then(|answer| {
+            let content = answer.into_inner().content;
+            content.map_err(|problem| CallError::Malformed { method, problem })
+        });
+        self.counts.ended(method, &answer);
         answer
-            .into_inner()
-            .content
-            .map_err(|problem| CallError::Malformed { method, problem })
     }
 
     async fn open<A: Send + Sync + 'static>(

@@ -236,6 +236,19 @@ impl CallError {
             },
         }
     }
+
+    /// The gRPC code, as it is counted. What we refused of an answer counts as the protocol's own
+    /// libraries count it: too large is `ResourceExhausted`, malformed is `Internal`.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Deadline { .. } => Code::DeadlineExceeded,
+            Self::Unreachable { .. } | Self::Broken { .. } => Code::Unavailable,
+            Self::TooLarge { .. } => Code::ResourceExhausted,
+            Self::Malformed { .. } => Code::Internal,
+            Self::Answered { status, .. } => status.code(),
+        }
+    }
 }
 
 impl From<&CallError> for Failure {

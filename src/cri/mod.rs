@@ -8,6 +8,7 @@ mod endpoint;
 mod error;
 mod inbox;
 mod reader;
+mod rpc_counts;
 mod tap;
 pub(crate) mod wire;
 
@@ -16,6 +17,7 @@ pub use endpoint::{Endpoint, EndpointError, EndpointProblem};
 pub use error::{CallError, DecodeError, ListStreaming, SizeLimit};
 pub use inbox::{Inbox, ReaderCounts, StreamItem};
 pub use reader::{ReaderLimits, ReaderPlace, StartError, StreamReader, StreamSource};
+pub use rpc_counts::MethodAndCode;
 pub use tap::{Tap, Tapped};
 
 #[cfg(all(test, feature = "simulate"))]

@@ -10,7 +10,8 @@ use super::settings::SETTLE;
 use super::{
     Answer, Call, Engine, Failure, FailureKind, Mode, ModeChange, Note, Output, Question, RequestId,
 };
-use crate::lifecycle::{Mono, PodUid, SeqPoint};
+use crate::law::Law;
+use crate::lifecycle::{Mono, NodeList, PodUid, SeqPoint};
 
 /// A question that has no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,10 +120,10 @@ impl Engine {
         match (call.call, call.uid, answer) {
             (Call::Version, _, Answer::Version(result)) => self.version_answered(result, at),
             (Call::FullRelist, _, Answer::Listed(result)) => {
-                self.full_relist_answered(call.begun, result.ok(), at);
+                self.full_relist_answered(call.begun, shown_by(result), at);
             }
             (Call::PodRelist, Some(uid), Answer::Listed(result)) => {
-                self.pod_relist_answered(&uid, call.begun, result.ok(), at);
+                self.pod_relist_answered(&uid, call.begun, shown_by(result), at);
             }
             (Call::Inspect, Some(uid), Answer::Inspected(inspection)) => {
                 self.inspection_answered(&uid, inspection, at);
@@ -188,7 +189,8 @@ impl Engine {
     }
 
     pub(super) fn relist_if_due(&mut self) {
-        if self.next_relist() > self.now.mono || self.is_out(Call::FullRelist) {
+        let waits_for_another = self.is_out(Call::FullRelist) && Law::OneRelistAtATime.holds();
+        if self.next_relist() > self.now.mono || waits_for_another {
             return;
         }
         let (_, begun) = self.ask(Question::FullRelist);
@@ -332,7 +334,7 @@ impl Engine {
     /// Whether a list filtered by the pod's uid shows every subject that it can have.
     pub(super) fn is_listable(&self, uid: &PodUid) -> bool {
         let mut subjects = self.records.of_pod(uid).peekable();
-        subjects.peek().is_some() && subjects.all(|(_, subject)| subject.labelled)
+        subjects.peek().is_some() && subjects.all(|(_, subject)| subject.is_shown_by_filter())
     }
 
     /// Sends what the queue holds, as far as the cap allows.
@@ -372,6 +374,15 @@ impl Engine {
             .map(|call| call.begun.at.after(HANGING))
             .filter(|at| *at > self.now.mono)
             .min()
+    }
+}
+
+/// What a list shows. One that failed shows nothing, which is not that nothing is there.
+fn shown_by(result: Result<NodeList, Failure>) -> Option<NodeList> {
+    if Law::FailedReadsProveNothing.holds() {
+        result.ok()
+    } else {
+        Some(result.unwrap_or_default())
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Mode};
+use crate::law::Law;
 use crate::lifecycle::{Mono, PodUid};
 
 /// A call that has no answer yet.
@@ -130,7 +131,7 @@ impl HealthWatch {
 
     pub(super) fn threshold_changed(&mut self, now: Mono, threshold: Duration) {
         if let Some(bad_at) = self.bad_at
-            && now.after(threshold) < bad_at
+            && (now.after(threshold) < bad_at || !Law::HealthIsNotWashedClean.holds())
         {
             self.bad_at = Some(now.after(threshold));
             self.threshold = threshold;
@@ -184,5 +185,11 @@ mod tests {
             HealthWatch::default().state(second(900)),
             HealthState::NotYetRelisted
         );
+    }
+
+    #[test]
+    fn health_that_is_washed_clean_is_missed() {
+        Law::HealthIsNotWashedClean
+            .is_missed_by(a_switch_to_events_does_not_wash_a_bad_state_clean);
     }
 }

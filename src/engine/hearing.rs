@@ -6,6 +6,7 @@ use super::Engine;
 use super::counters::Ignored;
 use super::settings::UNCONFIRMED_SUBJECTS;
 use super::subject::{Details, Origin, Subject};
+use crate::law::Law;
 use crate::lifecycle::{
     ContainerDetails, ContainerStatus, EventKind, Knowledge, Phase, PodIdentity, Refusal,
     ReportedState, RuntimeEvent, SandboxDetails, SandboxId, SandboxStatus, SeqPoint, Standing,
@@ -197,7 +198,7 @@ impl Engine {
 
     /// Whether news of an unknown id may be taken.
     fn takes_news_of(&mut self, id: &SubjectId, hearing: Hearing) -> bool {
-        let why = if !hearing.is_fresh {
+        let why = if !hearing.is_fresh && Law::StaleNewsIsNotTaken.holds() {
             Ignored::Stale
         } else if self.records.unconfirmed.len() >= UNCONFIRMED_SUBJECTS {
             Ignored::TooManyUnconfirmed
@@ -252,6 +253,7 @@ impl Engine {
 fn standing(verdict: Option<Verdict>) -> Standing {
     match verdict {
         Some(Verdict::Moved { .. }) => Standing::Later,
+        _ if !Law::EventsReplaceNothing.holds() => Standing::Later,
         _ => Standing::Overlapping,
     }
 }

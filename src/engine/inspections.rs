@@ -13,6 +13,7 @@ use super::pod::{InspectionFailure, PodInspection, PodRead};
 use super::settings::SETTLE;
 use super::subject::Details;
 use super::{Engine, FailureKind, Inspection, Note, Question};
+use crate::law::Law;
 use crate::lifecycle::{
     ContainerStatus, PodUid, Refusal, SandboxStatus, SeqPoint, Source, Standing, SubjectId,
     Verdict, Window,
@@ -108,10 +109,7 @@ impl Engine {
         let Some(sent) = pod.inspection.take() else {
             return;
         };
-        let window = Window {
-            begun: sent.begun,
-            seen: at,
-        };
+        let window = Window::of_read(sent.begun, at);
         let mut unanswered = sent.subjects.clone();
         let mut failure: Option<Arc<str>> = None;
         let mut vouches = true;
@@ -317,7 +315,7 @@ fn collect(outcome: Outcome, failure: &mut Option<Arc<str>>, vouches: &mut bool)
 }
 
 fn standing(window: Window, details_seen: SeqPoint) -> Standing {
-    if window.begun > details_seen {
+    if window.begun > details_seen || !Law::DetailsInDoubtStay.holds() {
         Standing::Later
     } else {
         Standing::Overlapping

@@ -10,6 +10,7 @@ use super::merging::{Scope, Unvouched};
 use super::pod::DueRead;
 use super::settings::SETTLE;
 use super::{Engine, Output};
+use crate::law::Law;
 use crate::lifecycle::{Mark, NodeList, PodUid, SeqPoint, Window};
 
 impl Engine {
@@ -30,7 +31,7 @@ impl Engine {
         let wishes = self.take_wishes_before(begun);
         let Unvouched {
             pods: unvouched, ..
-        } = self.merge_list(list, Window { begun, seen: at }, Scope::Node);
+        } = self.merge_list(list, Window::of_read(begun, at), Scope::Node);
         self.put_back_unserved(&wishes, &unvouched, at);
         self.supervisor.relisted(begun);
         if self.supervisor.open().is_some_and(|open| open.relisted) {
@@ -57,10 +58,11 @@ impl Engine {
 
     /// Takes the wishes that stood before a full relist was sent: it may serve them.
     fn take_wishes_before(&mut self, begun: SeqPoint) -> BTreeMap<PodUid, DueRead> {
+        let is_served = |due: &DueRead| due.since < begun || !Law::WishesNeedLaterReads.holds();
         let mut wishes = BTreeMap::new();
         for uid in &self.waiting {
             if let Some(pod) = self.records.pods.get_mut(uid)
-                && let Some(due) = pod.due.take_if(|due| due.since < begun)
+                && let Some(due) = pod.due.take_if(|due| is_served(due))
             {
                 wishes.insert(uid.clone(), due);
             }
@@ -121,7 +123,7 @@ impl Engine {
             }
             return;
         };
-        let unvouched = self.merge_list(list, Window { begun, seen: at }, Scope::Pod(uid));
+        let unvouched = self.merge_list(list, Window::of_read(begun, at), Scope::Pod(uid));
         if !unvouched.pods.contains(uid) {
             self.lists_vouched(uid, begun, wanted_details);
         } else if let Some(pod) = self.records.pods.get_mut(uid)

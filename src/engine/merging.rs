@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use super::settings::{KEEP, SETTLE};
 use super::subject::{Details, Subject};
 use super::{Engine, Ignored};
+use crate::law::Law;
 use crate::lifecycle::{
     ContainerDetails, ContainerListing, Knowledge, NodeList, PodIdentity, PodUid, Refusal,
     SandboxDetails, SandboxId, SandboxListing, Source, SubjectId, Verdict, Window,
@@ -57,7 +58,7 @@ impl Unvouched {
 
     fn judge(&mut self, verdict: Verdict, uid: &PodUid) {
         match verdict {
-            _ if verdict.vouches() => {}
+            _ if verdict.vouches() || !Law::OnlyAgreementVouches.holds() => {}
             Verdict::Behind => self.behind(uid),
             _ => self.unclear(uid),
         }
@@ -197,7 +198,8 @@ impl Engine {
                 .get(uid)
                 .and_then(|pod| pod.observed_phases),
         };
-        let stale = newer.is_some_and(|newer| window.begun < newer);
+        let stale =
+            newer.is_some_and(|newer| window.begun < newer) && Law::StaleReadsAreNotTaken.holds();
         if stale {
             self.ignore(Ignored::Stale, id);
             self.want_relist_soon();
@@ -248,7 +250,7 @@ impl Engine {
                 for id in of_pod {
                     if let Some(subject) = self.records.subjects.get_mut(&id)
                         && !std::mem::take(&mut subject.listed)
-                        && subject.labelled
+                        && subject.is_shown_by_filter()
                     {
                         absent.push(id);
                     }
@@ -271,10 +273,9 @@ impl Engine {
             return;
         };
         let forgettable = matches!(scope, Scope::Node)
-            && subject
-                .knowledge
-                .removal_proven()
-                .is_some_and(|proven| window.begun.is_past(proven, KEEP));
+            && subject.knowledge.removal_proven().is_some_and(|proven| {
+                window.begun.is_past(proven, KEEP) || !Law::TombstonesOutlastTheirProof.holds()
+            });
         if forgettable && subject.owed.is_empty() {
             self.records.forget(id);
             return;

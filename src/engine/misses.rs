@@ -7,6 +7,7 @@ use super::counters::bump;
 use super::settings::GRACE;
 use super::subject::Expected;
 use super::{Engine, Note};
+use crate::law::Law;
 use crate::lifecycle::{ContainerDetails, EventKind, Phase, SeqPoint, SubjectId, SubjectKind};
 
 impl Engine {
@@ -33,7 +34,11 @@ impl Engine {
         if subject.hint.take().is_some_and(|hint| hint.event >= event) {
             return self.trust.delivered((id.kind(), event));
         }
-        let deadline = seen.at.after(GRACE);
+        let deadline = if Law::MissesHaveGrace.holds() {
+            seen.at.after(GRACE)
+        } else {
+            seen.at
+        };
         subject.expected = Some(Expected { event, deadline });
         self.expectations.insert((deadline, id.clone()));
     }

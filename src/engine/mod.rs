@@ -27,6 +27,8 @@
 //! `hearing` (what an event may do), `merging` and `inspections` (what a read may do), `readers` (what
 //! freshness may be claimed), `trust` and `supervisor` (when to believe the stream).
 
+#[cfg(test)]
+mod breakages;
 mod calls;
 #[cfg(test)]
 mod canonical;
@@ -73,6 +75,10 @@ pub use input::{
 };
 pub use mode::{Mode, ModeChange, PollingReason};
 pub use settings::Settings;
+pub(crate) use settings::{
+    GRACE, KEEP, MISSES_OF_A_GAP, SETTLE, SHORT_ENDS, STAMP_TOLERANCE, STREAM_MINIMUM_LIFE,
+};
+pub(crate) use staleness::ClockGuard;
 pub use timer::Timer;
 
 use calls::{CallBudget, InFlight, RelistSchedule};
@@ -80,10 +86,10 @@ use counters::bump;
 use health::HealthWatch;
 use hints::Hint;
 use records::Records;
-use staleness::ClockGuard;
 use supervisor::Supervisor;
 use trust::Trust;
 
+use crate::law::Law;
 use crate::lifecycle::{Mark, Mono, Now, PodUid, Refusal, Revision, SeqPoint, SubjectId};
 
 /// The state machine. See the module's documentation for how to drive it.
@@ -357,7 +363,12 @@ impl Engine {
 
     /// Forgets the oldest removed subjects past the limit, once everything of them was told.
     fn evict_tombstones(&mut self) {
-        while self.records.tombstones.len() > self.settings.tombstones {
+        let kept = if Law::TombstonesAreKept.holds() {
+            self.settings.tombstones
+        } else {
+            0
+        };
+        while self.records.tombstones.len() > kept {
             let Some((_, oldest)) = self.records.tombstones.first().cloned() else {
                 return;
             };

@@ -26,6 +26,18 @@ pub enum Mode {
     },
 }
 
+impl Mode {
+    /// The mode's name, without what goes with it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connecting => "Connecting",
+            Self::Evented { .. } => "Evented",
+            Self::Polling { .. } => "Polling",
+        }
+    }
+}
+
 /// Why the engine polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PollingReason {
@@ -39,6 +51,17 @@ pub enum PollingReason {
     Untrusted,
     /// The gate is off.
     Disabled,
+}
+
+impl PollingReason {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Unsupported,
+        Self::StreamBroken,
+        Self::Unresponsive,
+        Self::Untrusted,
+        Self::Disabled,
+    ];
 }
 
 impl fmt::Display for PollingReason {

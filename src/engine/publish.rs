@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::counters::bump;
 use super::subject::{Origin, Subject};
 use super::{Engine, Output};
+use crate::law::Law;
 use crate::lifecycle::{
     LifecycleEvent, LifecycleKind, Mark, Phase, PodContainer, PodIdentity, PodSandbox, PodStatus,
     PodUid, Revision, Source, SubjectId, SubjectKind, newest_sandbox_first,
@@ -22,6 +23,9 @@ impl Engine {
     }
 
     fn publish_pod(&mut self, uid: &PodUid) {
+        if !Law::CacheFirst.holds() {
+            self.deliver_owed(uid);
+        }
         let changed = self.publish_status(uid);
         self.announce_observation(uid);
         self.deliver_owed(uid);

@@ -6,6 +6,7 @@
 
 use super::pod::{DueRead, Pod, Reader};
 use super::{Engine, Freshness, Output, ReaderId, Reading};
+use crate::law::Law;
 use crate::lifecycle::{Mark, PodUid, SeqPoint};
 
 impl Engine {
@@ -102,7 +103,7 @@ impl Engine {
         let is_hearsay = self.records.of_pod(uid).any(|(id, subject)| {
             subject.is_removal_unproven() || self.records.unconfirmed.contains(id)
         });
-        if is_hearsay {
+        if is_hearsay && Law::HearsayVouchesForNothing.holds() {
             return self.want_read_for_readers(uid);
         }
         let phases = self.observed_phases(uid, pod);
@@ -127,7 +128,9 @@ impl Engine {
                 Freshness::Phases => phases,
                 Freshness::Details => details,
             };
-            let is_fresh = observed.is_some_and(|observed| observed >= reader.newer_than);
+            let is_fresh = observed.is_some_and(|observed| {
+                observed >= reader.newer_than || !Law::MarksAreHonoured.holds()
+            });
             // A pod that cannot be read is answered with its error, which claims no freshness.
             let is_error = reader.freshness == Freshness::Details
                 && status.as_ref().is_some_and(|status| status.error.is_some())
@@ -169,7 +172,7 @@ impl Engine {
                 details |= reader.freshness == Freshness::Details;
             }
         }
-        if newest.is_some() {
+        if newest.is_some() && Law::ReadersCauseReads.holds() {
             match &mut pod.due {
                 Some(due) => due.details |= details,
                 None => {

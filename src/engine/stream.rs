@@ -12,6 +12,7 @@ use super::counters::{Contradiction, Ignored, Note, bump};
 use super::settings::NEW_SUBJECTS_PER_EVENT;
 use super::staleness::ClockGuard;
 use super::{Engine, SessionId, StreamEnd};
+use crate::law::Law;
 use crate::lifecycle::{
     EventKind, Phase, PodUid, Refusal, ReportedState, RuntimeEvent, SeqPoint, Source, SubjectId,
 };
@@ -79,7 +80,7 @@ impl Engine {
             return self.ignore(Ignored::OldStream, &event.id);
         }
         self.supervisor.message(self.now.mono);
-        bump(&mut self.counters.messages, event.kind);
+        bump(&mut self.counters.messages, event.kind.counted());
         for refusal in &event.refused {
             self.refuse(*refusal);
         }
@@ -106,7 +107,9 @@ impl Engine {
             origin: self.origin(Source::Event, stamp),
             is_fresh,
         };
-        if let Some(how) = contradiction(event.kind, &told, &event) {
+        if let Some(how) = contradiction(event.kind, &told, &event)
+            && Law::ContradictionsAreNotMerged.holds()
+        {
             return self.contradicted(how, &told, &event, at);
         }
         if self.brings_too_many(&event) {
@@ -149,7 +152,7 @@ impl Engine {
     }
 
     fn unknown_without_snapshot(&mut self, event: &RuntimeEvent, at: SeqPoint) {
-        if event.kind == EventKind::Deleted {
+        if event.kind == EventKind::Deleted && Law::UnknownDeletedChangesNothing.holds() {
             return self.ignore(Ignored::UnknownDeleted, &event.id);
         }
         let told = Told {

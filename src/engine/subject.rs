@@ -1,6 +1,7 @@
 //! The record of one sandbox or container: what is known, what was told, what is still owed.
 
 use super::hints::Hint;
+use crate::law::Law;
 use crate::lifecycle::{
     ContainerDetails, EventKind, EventSet, EventSubject, Exit, Knowledge, Mono, Phase, PodUid,
     Revision, SandboxDetails, SeqPoint, Source, SubjectId, UnixNanos, Verdict, events_owed,
@@ -91,7 +92,7 @@ impl Subject {
     pub(super) fn account(&mut self, verdict: Verdict, origin: Origin) -> bool {
         match verdict {
             Verdict::Moved { from } => {
-                if self.knowledge.stepped_back() {
+                if self.knowledge.stepped_back() && Law::StepBackIsToldAsSync.holds() {
                     return true;
                 }
                 if self.owed.is_empty() {
@@ -123,14 +124,25 @@ impl Subject {
     }
 
     fn owe_events(&mut self, events: EventSet) {
-        let tellable = self.told.still_tellable();
-        let repeated_or_too_late = events.without(tellable);
+        let repeated_or_too_late = if Law::ToldOnce.holds() {
+            events.without(self.told.still_tellable())
+        } else {
+            EventSet::EMPTY
+        };
         self.owed = self.owed.with(events.without(repeated_or_too_late));
     }
 
     /// Whether nothing more need be read before its events are told.
     pub(super) fn is_ready_to_tell(&self) -> bool {
-        !self.owed.is_empty() && (self.inspect_since.is_none() || self.knowledge.is_removed())
+        let waits_for_details = self.inspect_since.is_some()
+            && !self.knowledge.is_removed()
+            && Law::EventsWaitForDetails.holds();
+        !self.owed.is_empty() && !waits_for_details
+    }
+
+    /// Whether a list filtered by the pod's uid speaks of it.
+    pub(super) fn is_shown_by_filter(&self) -> bool {
+        self.labelled || !Law::FiltersSpeakOfTheirOwn.holds()
     }
 
     pub(super) fn is_live(&self) -> bool {

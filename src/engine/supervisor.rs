@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::settings::{HEALTHY_STREAM, REPROBE, SHORT_ENDS, STREAM_MINIMUM_LIFE, Settings};
 use super::{Mode, PollingReason, SessionId, StreamEnd};
+use crate::law::Law;
 use crate::lifecycle::{Mono, SeqPoint};
 
 /// What is being done about the stream.
@@ -215,10 +216,8 @@ impl Supervisor {
 
     /// An audit was clean: after a minute of the stream's life the schedule begins anew.
     pub(super) fn audit_was_clean(&mut self, now: Mono) {
-        if self
-            .open()
-            .is_some_and(|open| now.since(open.asked.at) >= HEALTHY_STREAM)
-        {
+        let has_lived = |open: &OpenStream| now.since(open.asked.at) >= HEALTHY_STREAM;
+        if self.open().is_some_and(has_lived) || !Law::BackoffOutlivesConnecting.holds() {
             self.attempt = 0;
         }
     }
@@ -344,5 +343,10 @@ mod tests {
                 .all(|wait| *wait >= Duration::from_secs(48))
         );
         assert!(drawn[8..].windows(2).any(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn a_schedule_that_begins_anew_with_each_connection_is_missed() {
+        Law::BackoffOutlivesConnecting.is_missed_by(opening_alone_does_not_begin_the_schedule_anew);
     }
 }

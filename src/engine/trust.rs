@@ -10,6 +10,7 @@ use super::counters::SubjectEvent;
 use super::settings::{
     AUDITS_WATCHED, CLEAN_TO_RETURN, GRACE, MISSES_OF_A_GAP, MISSES_TOLERATED, Settings, UNPROVEN,
 };
+use crate::law::Law;
 use crate::lifecycle::{Mono, SeqPoint};
 
 /// A full relist seen as an audit of the stream.
@@ -117,10 +118,12 @@ impl Trust {
     /// The stream did not tell a change within its grace. Returns whether that is a known gap.
     pub(super) fn miss(&mut self, kind: SubjectEvent, at: SeqPoint, settings: &Settings) -> bool {
         self.kinds.entry(kind).or_default().missed += 1;
-        if self.is_gap(kind) {
+        if self.is_gap(kind) && Law::GapsAreNoDistrust.holds() {
             return true;
         }
-        self.restart_ramp(at, settings);
+        if Law::MissesRestartTheRamp.holds() {
+            self.restart_ramp(at, settings);
+        }
         self.clean = 0;
         if let Some(audit) = self.audits.back_mut() {
             audit.misses += 1;
@@ -168,7 +171,7 @@ impl Trust {
             }
             return;
         }
-        let most = if self.proven {
+        let most = if self.proven || !Law::SilenceEarnsLittle.holds() {
             settings.slow_period
         } else {
             settings.slow_period.min(UNPROVEN.max(settings.fast_period))

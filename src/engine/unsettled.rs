@@ -2,7 +2,8 @@
 //!
 //! A failed start, an address that comes late, a removal that only an event told, everything that CRI-O
 //! removes in one call: no event tells of them. Such a pod gets targeted reads with back-off that ends at
-//! the slow period, within a budget for the node; from then on the slow relist watches it.
+//! the slow period, within a budget for the node; from then on the slow relist watches it. An address is
+//! in no list: for one that is awaited the reads go on, at that period.
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::pod::Watch;
 use super::settings::SETTLE;
 use super::subject::Subject;
 use super::{Call, Engine};
+use crate::law::Law;
 use crate::lifecycle::{EventKind, Phase, PodUid, ReportedState, SeqPoint, SubjectKind};
 
 /// The first wait of a watch.
@@ -61,7 +63,8 @@ impl Engine {
                 .trust
                 .is_sent((SubjectKind::Sandbox, EventKind::Deleted));
         phases |= is_finished && !removal_is_sent;
-        (phases || details).then_some(details)
+        let is_watched = (phases || details) && Law::UnsettledAreWatched.holds();
+        is_watched.then_some(details)
     }
 
     /// Does what the clock alone makes due for pods.
@@ -91,8 +94,9 @@ impl Engine {
         }
         let waited = watch.delay;
         let details = watch.details;
-        watch.delay = waited.saturating_mul(2);
-        watch.at = (watch.delay < slow).then(|| at.at.after(watch.delay));
+        watch.delay = waited.saturating_mul(2).min(slow);
+        // The slow relist sees phases settle, never an address.
+        watch.at = (details || watch.delay < slow).then(|| at.at.after(watch.delay));
         if !details && (period <= waited || is_relisted_now) {
             // The relist of the node looks at it, now or as often as this watch would.
             return;

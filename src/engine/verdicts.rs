@@ -3,6 +3,7 @@
 
 use super::subject::Origin;
 use super::{Engine, Note};
+use crate::law::Law;
 use crate::lifecycle::{Source, SubjectId, Verdict, Window};
 
 impl Engine {
@@ -55,8 +56,10 @@ impl Engine {
             }
             Verdict::Unjudged { ask_at } => {
                 self.counters.unjudged_absences += 1;
-                self.want_relist_soon();
-                self.relists.want(ask_at.max(self.now.mono));
+                if Law::UnjudgedAbsenceIsAskedAgain.holds() {
+                    self.want_relist_soon();
+                    self.relists.want(ask_at.max(self.now.mono));
+                }
                 if let Some(pod) = self.records.pods.get_mut(&uid)
                     && !pod.readers.is_empty()
                 {

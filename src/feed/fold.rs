@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::subject_of;
+use crate::law::Law;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectId};
 
 /// Where an event comes out: by revision, then as it came in.
@@ -121,7 +122,9 @@ impl Fold {
                 }
                 folded.died = Some(place);
             }
-            LifecycleKind::ContainerRemoved if !folded.shown => {
+            LifecycleKind::ContainerRemoved
+                if !(folded.shown && Law::FoldsKeepOwedEnds.holds()) =>
+            {
                 let untold = [folded.started, folded.died];
                 for place in untold.into_iter().flatten() {
                     self.order.remove(&place);

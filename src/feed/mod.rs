@@ -20,7 +20,7 @@ use thiserror::Error;
 pub use queue::SubscriberCounters;
 pub use subscription::Subscription;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Listing};
 use crate::lifecycle::{
     EventSubject, LifecycleEvent, LifecycleKind, PodStatus, PodUid, Revision, SubjectId, UnixNanos,
 };
@@ -28,6 +28,7 @@ use crate::lifecycle::{
 pub(crate) use queue::Queue;
 #[cfg(not(test))]
 use queue::Queue;
+pub use snapshot::ToldAhead;
 use snapshot::{Delivered, Snapshot};
 use subscription::Slot;
 
@@ -108,6 +109,17 @@ pub struct SubscriberStats {
     pub lag: usize,
     /// What it was told and was not.
     pub counters: SubscriberCounters,
+}
+
+/// The present phase of everything, for whoever follows the feed by other means than a subscription.
+#[derive(Clone, Debug)]
+pub struct FeedSnapshot {
+    /// One initial event for each subject that runs or has ended, by revision.
+    pub events: Vec<Arc<LifecycleEvent>>,
+    /// What followed after this revision is not among them, but for what `told_ahead` knows.
+    pub after: Revision,
+    /// What they tell that the feed has still to tell.
+    pub told_ahead: ToldAhead,
 }
 
 /// What the writer, the handle and the subscriptions share.
@@ -224,6 +236,43 @@ impl FeedHandle {
         state.subscribers.insert(id, Arc::clone(&slot));
         drop(state);
         Ok(Subscription::new(id, slot, Arc::clone(&self.hub)))
+    }
+
+    /// The present phase of everything, and after which revision to follow: what
+    /// [`WatchFrom::Snapshot`] begins with.
+    #[must_use]
+    pub fn snapshot(&self, seen_at: UnixNanos) -> FeedSnapshot {
+        let state = self.hub.lock();
+        let pods = self.hub.cache.list();
+        let Snapshot { events, told_ahead } = Snapshot::take(&state.delivered, &pods, seen_at);
+        FeedSnapshot {
+            events,
+            after: state.newest,
+            told_ahead,
+        }
+    }
+
+    /// Every pod, with the revision to watch after. What the feed has told by then is in the list, so
+    /// it is further on than [`Cache::listing`](crate::cache::Cache::listing)'s.
+    #[must_use]
+    pub fn listing(&self) -> Listing {
+        let state = self.hub.lock();
+        let mut listing = self.hub.cache.listing();
+        listing.revision = listing.revision.max(state.newest);
+        listing
+    }
+
+    /// The revision of the newest event that was told.
+    #[must_use]
+    pub fn told_up_to(&self) -> Revision {
+        self.hub.lock().newest
+    }
+
+    /// The newest revision that anybody can have been told, by the feed or by the cache.
+    #[must_use]
+    pub fn newest_revision(&self) -> Revision {
+        let state = self.hub.lock();
+        self.newest(&state)
     }
 
     /// What the feed has done so far.

@@ -1,12 +1,11 @@
 //! One subscriber's queue: bounded, and past the bound folded. A plain value without locks or wakers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::fold::Fold;
-use super::snapshot::Snapshot;
-use super::subject_of;
-use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectId};
+use super::snapshot::{Snapshot, ToldAhead};
+use crate::lifecycle::{LifecycleEvent, PodUid, Revision};
 
 /// What one subscriber was told and was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +38,8 @@ pub(crate) struct Queue {
     backlog: VecDeque<Arc<LifecycleEvent>>,
     recent: VecDeque<Arc<LifecycleEvent>>,
     fold: Fold,
-    /// Subjects of which the snapshot told more than the feed had, and how much.
-    told_ahead: BTreeMap<SubjectId, LifecycleKind>,
+    /// Of what the snapshot told more than the feed had.
+    told_ahead: ToldAhead,
     /// The last revision that was offered.
     offered: Revision,
     pub(crate) counters: SubscriberCounters,
@@ -55,7 +54,7 @@ impl Queue {
             backlog: VecDeque::new(),
             recent: VecDeque::new(),
             fold: Fold::default(),
-            told_ahead: BTreeMap::new(),
+            told_ahead: ToldAhead::default(),
             offered: since,
             counters: SubscriberCounters::default(),
         }
@@ -83,7 +82,7 @@ impl Queue {
         event: &Arc<LifecycleEvent>,
         is_present: &dyn Fn(&PodUid) -> bool,
     ) {
-        if self.was_told_ahead(event) {
+        if self.told_ahead.has_told(event) {
             self.counters.already_told += 1;
         } else if self.fold.is_empty() && self.recent.len() < self.capacity {
             self.recent.push_back(Arc::clone(event));
@@ -118,22 +117,5 @@ impl Queue {
     #[cfg(test)]
     pub(super) fn fold_entries(&self) -> (usize, usize) {
         self.fold.entries()
-    }
-
-    fn was_told_ahead(&mut self, event: &LifecycleEvent) -> bool {
-        if self.told_ahead.is_empty() {
-            return false;
-        }
-        let Some(subject) = subject_of(event) else {
-            return false;
-        };
-        let Some(told) = self.told_ahead.get(&subject) else {
-            return false;
-        };
-        if event.kind <= *told {
-            return true;
-        }
-        self.told_ahead.remove(&subject);
-        false
     }
 }

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::subject_of;
 use crate::cache::Cached;
 use crate::lifecycle::{
     EventSubject, Exit, LifecycleEvent, LifecycleKind, PodContainer, PodSandbox, PodStatus,
@@ -23,15 +24,40 @@ pub(super) type Delivered = BTreeMap<SubjectId, Arc<LifecycleEvent>>;
 pub(super) struct Snapshot {
     /// One initial event for each subject that runs or has ended, by revision.
     pub(super) events: Vec<Arc<LifecycleEvent>>,
-    /// Subjects that the feed has not told of, but the snapshot has, and how far.
-    pub(super) told_ahead: BTreeMap<SubjectId, LifecycleKind>,
+    /// Subjects that the feed has not told of, but the snapshot has.
+    pub(super) told_ahead: ToldAhead,
+}
+
+/// Subjects of which a snapshot told more than the feed had, and how far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToldAhead(BTreeMap<SubjectId, LifecycleKind>);
+
+impl ToldAhead {
+    /// Whether an event tells nothing that the snapshot has not. To be asked of each event that
+    /// follows the snapshot, in order.
+    pub fn has_told(&mut self, event: &LifecycleEvent) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let Some(subject) = subject_of(event) else {
+            return false;
+        };
+        let Some(told) = self.0.get(&subject) else {
+            return false;
+        };
+        if event.kind <= *told {
+            return true;
+        }
+        self.0.remove(&subject);
+        false
+    }
 }
 
 impl Snapshot {
     /// Compares what was delivered with what the cache shows now, at least as new.
     pub(super) fn take(delivered: &Delivered, pods: &[Cached], seen_at: UnixNanos) -> Self {
         let mut events = Vec::new();
-        let mut told_ahead = BTreeMap::new();
+        let mut told_ahead = ToldAhead::default();
         let shown = pods
             .iter()
             .flat_map(|cached| subjects(&cached.status, seen_at));
@@ -44,7 +70,7 @@ impl Snapshot {
                 // It stepped back.
                 Some(_) => events.push(Arc::new(event)),
                 None if is_complete(&event) => {
-                    told_ahead.insert(id, event.kind);
+                    told_ahead.0.insert(id, event.kind);
                     events.push(Arc::new(event));
                 }
                 // The feed will tell it once its exit is known.

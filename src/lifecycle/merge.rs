@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Mono, Phase, ReportedState, SeqPoint};
+use crate::law::Law;
 
 /// When a read was sent and when its answer was taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -21,6 +22,20 @@ pub struct Window {
     pub begun: SeqPoint,
     /// When the answer was taken in.
     pub seen: SeqPoint,
+}
+
+impl Window {
+    /// The window of a read, however late its answer came.
+    pub(crate) fn of_read(sent: SeqPoint, answered: SeqPoint) -> Self {
+        Self {
+            begun: if Law::LateAnswersKeepTheirWindow.holds() {
+                sent
+            } else {
+                answered
+            },
+            seen: answered,
+        }
+    }
 }
 
 /// What a claim did to the knowledge it met.
@@ -152,7 +167,11 @@ impl Knowledge {
 
     /// An event says that the subject has come to `phase`. Events have no beginning: they only join.
     pub fn hear_event(&mut self, phase: Phase, at: SeqPoint) -> Verdict {
-        self.join(phase, at)
+        let verdict = self.join(phase, at);
+        if self.is_removed() && !Law::OnlyReadsProveRemoval.holds() {
+            self.removal_proven.get_or_insert(at);
+        }
+        verdict
     }
 
     /// A read shows the subject.
@@ -170,12 +189,12 @@ impl Knowledge {
 
     /// A read whose filter would have matched the subject does not show it.
     pub fn hear_absence(&mut self, window: Window, settle: Duration) -> Verdict {
-        let shown_to_that_read = if self.first_by_event {
+        let shown_to_that_read = if self.first_by_event && Law::EventNewsSettles.holds() {
             window.begun.is_past(self.first_heard, settle)
         } else {
             self.first_heard < window.begun
         };
-        if !shown_to_that_read {
+        if !shown_to_that_read && Law::AbsenceNeedsOlderNews.holds() {
             let visible = if self.first_by_event {
                 self.first_heard.at.after(settle)
             } else {
@@ -189,7 +208,7 @@ impl Knowledge {
     }
 
     fn join(&mut self, phase: Phase, seen: SeqPoint) -> Verdict {
-        if self.phase.is_some_and(|known| phase < known) {
+        if self.phase.is_some_and(|known| phase < known) && Law::FurtherPhaseWins.holds() {
             return Verdict::Behind;
         }
         let from = self.phase;
@@ -197,7 +216,9 @@ impl Knowledge {
         self.phase = Some(phase);
         self.unknown = false;
         self.seen = self.seen.max(seen);
-        self.doubted = None;
+        if Law::SupportCancelsDoubt.holds() {
+            self.doubted = None;
+        }
         if moved {
             Verdict::Moved { from }
         } else {
@@ -230,30 +251,26 @@ impl Knowledge {
         if window.begun <= self.seen {
             return Verdict::Behind;
         }
-        if !window.begun.is_past(self.seen, settle) {
+        if !window.begun.is_past(self.seen, settle) && Law::StepBackSettles.holds() {
             return Verdict::TooSoon {
                 ask_at: self.seen.at.after(settle),
             };
         }
-        match self.doubted {
-            Some(first) if window.begun.is_past(first, settle) => {
-                self.phase = phase;
-                self.unknown = phase.is_none();
-                self.seen = window.seen;
-                self.doubted = None;
-                self.removal_proven = None;
-                self.stepped_back = true;
-                Verdict::SteppedBack
-            }
-            Some(first) => Verdict::Doubted {
-                ask_at: first.at.after(settle),
-            },
-            None => {
-                self.doubted = Some(window.seen);
-                Verdict::Doubted {
-                    ask_at: window.seen.at.after(settle),
-                }
-            }
+        let is_confirmed = self
+            .doubted
+            .is_some_and(|first| window.begun.is_past(first, settle));
+        if is_confirmed || !Law::StepBackIsConfirmed.holds() {
+            self.phase = phase;
+            self.unknown = phase.is_none();
+            self.seen = window.seen;
+            self.doubted = None;
+            self.removal_proven = None;
+            self.stepped_back = true;
+            return Verdict::SteppedBack;
+        }
+        let first = *self.doubted.get_or_insert(window.seen);
+        Verdict::Doubted {
+            ask_at: first.at.after(settle),
         }
     }
 
@@ -444,5 +461,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_old_doubt_that_support_does_not_cancel_is_missed() {
+        Law::SupportCancelsDoubt
+            .is_missed_by(support_for_the_old_phase_in_between_cancels_the_first_doubt);
+    }
+
+    #[test]
+    fn an_absence_too_soon_after_an_event_is_missed() {
+        Law::EventNewsSettles
+            .is_missed_by(absence_says_nothing_of_what_was_first_heard_after_the_list_was_sent);
     }
 }

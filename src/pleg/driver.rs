@@ -2,8 +2,9 @@
 //!
 //! Each turn takes what is ready, always in the same order: commands, answers (those that are ready
 //! together in the order in which they were asked), what the stream brought, the timer. Nothing can
-//! starve the rest, because each turn looks at all of them; only the timer waits a few turns while the
-//! stream has brought more than one turn takes. After each single input every output is
+//! starve the rest, because each turn looks at all of them; only the timer waits: a few turns while the
+//! stream has brought more than one turn takes, and for a moment after the whole process was held up
+//! (stopped, starved), when the stream's reader has not read yet what came meanwhile. After each single input every output is
 //! carried out, in order, before the next is taken; so the cache is written before an event is
 //! delivered, and a reader's answer comes after both.
 
@@ -12,6 +13,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -22,6 +24,7 @@ use tracing::info;
 
 use super::command::Command;
 use super::handle::{EngineStats, Stats};
+use super::measures::Meter;
 use super::notes::NoteLog;
 use super::tap::Traced;
 use crate::cache::CacheWriter;
@@ -43,6 +46,12 @@ const COMMANDS: usize = 64;
 /// For how many turns a wake waits for the inbox to be emptied; a full inbox holds about as many
 /// batches. Whatever floods it for longer holds up neither relist nor heartbeat.
 const TURNS_BEFORE_A_WAKE: u32 = 16;
+
+/// A wake that is late by this much tells that the process was held up.
+const HELD_UP: Duration = Duration::from_millis(250);
+
+/// For how long such a wake waits for the stream's reader. It reads some thousand messages meanwhile.
+const CATCHING_UP: Duration = Duration::from_millis(100);
 
 /// Where inputs come from.
 #[derive(Debug)]
@@ -188,6 +197,8 @@ pub(super) async fn run(
     let mut turning = Turning {
         machine,
         clock,
+        due: None,
+        catching_up_until: None,
         sources: Sources {
             commands,
             answers: FuturesUnordered::new(),
@@ -200,6 +211,7 @@ pub(super) async fn run(
         untold: Vec::new(),
         readers: BTreeMap::new(),
         notes: NoteLog::default(),
+        meter: Meter::default(),
     };
     turning.take(Input::Start);
     let mut taken = Taken::default();
@@ -219,7 +231,7 @@ pub(super) async fn run(
             turning.take(item.into());
         }
         // Messages that came before a relist begins are taken before it does, or it makes them stale.
-        if std::mem::take(&mut taken.woken) {
+        if std::mem::take(&mut taken.woken) && !turning.must_catch_up() {
             if turning.sources.inbox.is_empty() || turns_waited >= TURNS_BEFORE_A_WAKE {
                 turns_waited = 0;
                 turning.take(Input::Wake);
@@ -236,6 +248,10 @@ pub(super) async fn run(
 struct Turning<M> {
     machine: M,
     clock: Clock,
+    /// When the machine wanted to be woken, as the timer was last set.
+    due: Option<Mono>,
+    /// No wake before this.
+    catching_up_until: Option<Mono>,
     sources: Sources,
     client: CriClient,
     reader: StreamReader,
@@ -244,13 +260,17 @@ struct Turning<M> {
     untold: Vec<Arc<LifecycleEvent>>,
     readers: BTreeMap<ReaderId, oneshot::Sender<Reading>>,
     notes: NoteLog,
+    meter: Meter,
 }
 
 impl<M: Machine> Turning<M> {
     /// Gives the engine one input and carries out what it wants.
     fn take(&mut self, input: Input) {
-        self.machine.handle(self.clock.now(), input);
+        let now = self.clock.now();
+        self.meter.look_in(now, &input);
+        self.machine.handle(now, input);
         while let Some(output) = self.machine.poll_output() {
+            self.meter.look_out(now, &output);
             self.carry_out(output);
         }
         self.tell();
@@ -353,6 +373,8 @@ impl<M: Machine> Turning<M> {
                     engine: self.machine.stats(),
                     feed: self.outlets.feed_stats.stats(),
                     reader: self.reader.counts(),
+                    rpcs: self.client.rpcs(),
+                    measures: self.meter.read(self.clock.now()),
                     notes_suppressed: self.notes.suppressed,
                 });
             }
@@ -364,12 +386,29 @@ impl<M: Machine> Turning<M> {
         std::ops::ControlFlow::Continue(())
     }
 
+    /// Whether a wake that has just come is late because the process was held up, and so waits for
+    /// what the stream brought meanwhile. It waits once.
+    fn must_catch_up(&mut self) -> bool {
+        let now = self.clock.now().mono;
+        if self.catching_up_until.take().is_some() {
+            return false;
+        }
+        let is_late = self.due.is_some_and(|due| now.since(due) >= HELD_UP);
+        if is_late {
+            self.catching_up_until = Some(now.after(CATCHING_UP));
+        }
+        is_late
+    }
+
     fn set_timer(&mut self) {
-        let Some(at) = self.machine.poll_timeout() else {
+        self.due = self.machine.poll_timeout();
+        let Some(at) = self.due else {
             self.sources.timer = None;
             return;
         };
-        let at = self.clock.instant(at);
+        let at = self
+            .clock
+            .instant(at.max(self.catching_up_until.unwrap_or(at)));
         match &mut self.sources.timer {
             Some(timer) if timer.deadline() == at => {}
             Some(timer) => timer.as_mut().reset(at),

@@ -1,5 +1,6 @@
 //! The handle: what an embedder holds, clones and asks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,14 +11,15 @@ use tokio_stream::wrappers::BroadcastStream;
 
 use super::Builder;
 use super::command::Command;
-use crate::cache::Cache;
+use super::measures::Measures;
+use crate::cache::{Cache, Listing};
 use crate::clock::Clock;
-use crate::cri::ReaderCounts;
+use crate::cri::{MethodAndCode, ReaderCounts};
 use crate::engine::{
     Counters, Freshness, Health, Mode, ModeChange, ReaderId, Reading, RuntimeVersion, SubjectEvent,
 };
-use crate::feed::{FeedHandle, FeedStats, Subscription, WatchError, WatchFrom};
-use crate::lifecycle::{Mark, PodUid};
+use crate::feed::{FeedHandle, FeedSnapshot, FeedStats, Subscription, WatchError, WatchFrom};
+use crate::lifecycle::{Mark, Now, PodUid, Revision};
 
 /// The driver has ended or was dropped: nothing is known of the runtime any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -50,6 +52,10 @@ pub struct Stats {
     pub feed: FeedStats,
     /// The stream reader's.
     pub reader: ReaderCounts,
+    /// The calls that have ended, by method and code; how streams ended is the engine's to tell.
+    pub rpcs: BTreeMap<MethodAndCode, u64>,
+    /// What was measured: durations, ages, changes of mode, and what is out.
+    pub measures: Measures,
     /// Log lines that were left out because one like them had just been written.
     pub notes_suppressed: u64,
 }
@@ -83,6 +89,43 @@ impl Pleg {
     /// If the feed cannot begin there, or has ended.
     pub fn watch(&self, from: WatchFrom) -> Result<Subscription, WatchError> {
         self.feed.watch(from, self.clock.now().wall)
+    }
+
+    /// The present phase of everything, as events, and after which revision to follow: for a server
+    /// that keeps its own queue for its watchers.
+    #[must_use]
+    pub fn snapshot(&self) -> FeedSnapshot {
+        self.feed.snapshot(self.clock.now().wall)
+    }
+
+    /// Every pod, with the revision to watch after.
+    #[must_use]
+    pub fn listing(&self) -> Listing {
+        self.feed.listing()
+    }
+
+    /// The revision of the newest event that was told.
+    #[must_use]
+    pub fn told_up_to(&self) -> Revision {
+        self.feed.told_up_to()
+    }
+
+    /// The newest revision that anybody can have been told, by the feed or by the cache.
+    #[must_use]
+    pub fn newest_revision(&self) -> Revision {
+        self.feed.newest_revision()
+    }
+
+    /// What the feed has done so far. Answers without the driver.
+    #[must_use]
+    pub fn feed_stats(&self) -> FeedStats {
+        self.feed.stats()
+    }
+
+    /// The moment on the driver's clocks.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.clock.now()
     }
 
     /// The cache, to read and clone.

@@ -28,6 +28,7 @@ mod builder;
 mod command;
 mod driver;
 mod handle;
+mod measures;
 mod notes;
 mod tap;
 #[cfg(test)]
@@ -36,3 +37,4 @@ mod tests;
 pub use builder::{BuildError, Builder};
 pub use driver::Driver;
 pub use handle::{EngineStats, Pleg, Stats, Stopped};
+pub use measures::{BOUNDS, Durations, InFlight, Measures, ModeStep};

@@ -7,7 +7,7 @@ mod consumer;
 mod node;
 mod trouble;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use character::{Character, Events, Preset, Stamps};
 pub use consumer::{Ask, Subscribe};
@@ -20,7 +20,7 @@ pub use trouble::{
 use super::values::{ClockStep, ContainerName, PodName, SandboxName, SubjectName};
 
 /// One thing to do.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Action {

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::action::{Action, Ask, Subscribe};
 use super::file::Settings;
+use super::judge::Told;
 use super::names::Names;
 use super::trace::TraceRecorder;
 use crate::cache::Cache;
@@ -58,6 +59,13 @@ struct Subscriber {
     task: JoinHandle<()>,
     /// How many of its events were looked at.
     looked_at: usize,
+    /// What is to be judged of it.
+    told: Told,
+    /// Its name in the feed, and which generator's.
+    feed_id: u64,
+    generation: usize,
+    /// How many events it had heard from generators before that.
+    heard_before: usize,
 }
 
 /// What became of a question.
@@ -82,6 +90,8 @@ pub(super) struct Consumers {
     runtime: SimulatedRuntime,
     recorder: TraceRecorder,
     running: Option<Running>,
+    /// How many generators there have been.
+    generations: usize,
     subscribers: BTreeMap<String, Subscriber>,
     questions: BTreeMap<String, Question>,
     marks: BTreeMap<String, Mark>,
@@ -107,6 +117,7 @@ impl Consumers {
             runtime: runtime.clone(),
             recorder,
             running: None,
+            generations: 0,
             subscribers: BTreeMap::new(),
             questions: BTreeMap::new(),
             marks: BTreeMap::new(),
@@ -120,6 +131,7 @@ impl Consumers {
             return Err("the generator runs already".into());
         }
         let (pleg, driver) = self.builder().build().map_err(|error| error.to_string())?;
+        self.generations += 1;
         self.subscribe_to(&pleg, MAIN, WatchFrom::Now, true)?;
         self.running = Some(Running {
             pleg,
@@ -217,6 +229,32 @@ impl Consumers {
             .ok_or_else(|| format!("nothing was asked as {name}"))
     }
 
+    /// What each subscriber of the present generator was told, to be judged.
+    pub(super) async fn told(&self) -> Result<Vec<Told>, String> {
+        let stats = self.pleg()?.stats().await;
+        let stats = stats.map_err(|error| error.to_string())?;
+        let of_now = self.subscribers.values();
+        let of_now = of_now.filter(|subscriber| subscriber.generation == self.generations);
+        Ok(of_now
+            .map(|subscriber| {
+                let counters = stats.feed.subscribers.iter();
+                let counters = counters
+                    .filter(|stats| stats.id == subscriber.feed_id)
+                    .map(|stats| stats.counters);
+                let notes = lock(&subscriber.notes);
+                let heard = notes.heard.iter().skip(subscriber.heard_before);
+                Told {
+                    is_awake: *subscriber.awake.borrow(),
+                    folded_whole: counters.map(|counters| counters.folded_whole).sum(),
+                    heard: heard
+                        .map(|heard| (heard.at, Arc::clone(&heard.event)))
+                        .collect(),
+                    ..subscriber.told.clone()
+                }
+            })
+            .collect())
+    }
+
     /// Every event that `main` was told, in order.
     pub(super) fn all_heard(&self) -> Vec<Heard> {
         self.subscribers
@@ -304,6 +342,14 @@ impl Consumers {
             .subscribers
             .get(name)
             .map_or(0, |before| before.looked_at);
+        let told = Told {
+            name: name.to_owned(),
+            since: self.recorder.len(),
+            with_snapshot: from == WatchFrom::Snapshot || name == MAIN,
+            ..Told::default()
+        };
+        let heard_before = lock(&notes).heard.len();
+        let feed_id = subscription.stats().id;
         let (sender, receiver) = watch::channel(awake);
         let task = tokio::spawn(read(
             subscription,
@@ -319,6 +365,10 @@ impl Consumers {
                 awake: sender,
                 task,
                 looked_at,
+                told,
+                feed_id,
+                generation: self.generations,
+                heard_before,
             },
         );
         Ok(())

@@ -9,8 +9,10 @@ use tokio::time::Instant;
 
 use super::action::{Action, Churn};
 use super::file::Scenario;
+use super::judge::Truth;
 use super::stage::Stage;
 use super::values::{At, PodName};
+use crate::lifecycle::Mono;
 
 /// A stage on which time passes.
 pub(super) struct Enacting {
@@ -19,6 +21,8 @@ pub(super) struct Enacting {
     /// How much faster than the clock the story goes.
     speed: f64,
     churn: Option<Churning>,
+    /// What has really happened, if somebody wants to know.
+    pub(super) truth: Option<Truth>,
 }
 
 struct Churning {
@@ -44,6 +48,15 @@ impl Enacting {
             origin,
             speed,
             churn: None,
+            truth: None,
+        }
+    }
+
+    /// Takes down what has changed on the node, if somebody wants to know.
+    pub(super) fn witness(&mut self, at: Duration) {
+        if let Some(truth) = &mut self.truth {
+            let at = Mono::default().after(at);
+            self.stage.runtime.world(|world| truth.note(at, world));
         }
     }
 
@@ -59,7 +72,12 @@ impl Enacting {
             });
             return Ok(true);
         }
-        self.stage.perform(&action.value).await
+        if let Some(truth) = &mut self.truth {
+            truth.note_lies(&action.value, &self.stage.names);
+        }
+        let done = self.stage.perform(&action.value).await;
+        self.witness(at);
+        done
     }
 
     /// Lets the time pass, and the churn go on. Returns what of the churn could not be done.
@@ -84,6 +102,7 @@ impl Enacting {
                 Some(pod) => self.stage.replace_container(&pod, turn / pods),
                 None => Err("there are no such pods".into()),
             };
+            self.witness(next);
             if let Err(why) = done {
                 self.churn = None;
                 undone = Some(Undone {

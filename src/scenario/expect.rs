@@ -6,7 +6,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use events::{Delivered, DeliveredItem, EventLine};
 #[cfg(test)]
@@ -14,45 +14,48 @@ pub(super) use words::MODES;
 pub use words::{ContainerState, ModeName, Within};
 
 use super::action::Method;
-use super::values::{At, Count, PodName, SandboxName};
+use super::values::{At, Count, PodName, SandboxName, is_default};
 
 /// What must be so once everything that happens at that moment has happened.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Expect {
     /// All that the subscriber `main` was told since this was last expected; in order for each pod.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub delivered: Option<At<Delivered>>,
     /// The same for other subscribers.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub delivered_to: BTreeMap<String, At<Delivered>>,
     /// What the cache holds of pods; what is not named may be anything.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cache: BTreeMap<PodName, At<PodExpect>>,
     /// Whether the cache shows just what the runtime has.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub converged: Option<At<bool>>,
+    /// Whether all that must hold at rest does, with what was told, shown and answered until then.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub lawful: Option<At<bool>>,
     /// The mode: `Connecting`, `Evented` or `Polling(reason)`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub mode: Option<At<ModeName>>,
     /// The time between two audits, in mode `Evented`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub audit_period: Option<At<Within>>,
     /// The health.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub health: Option<At<HealthExpect>>,
     /// Counters, since the generator began; `missed` adds up `missed.container.stopped` and its like.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub counters: BTreeMap<String, At<Count>>,
     /// Calls to the runtime since calls were last expected; a method that is not named may be anything.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub calls: BTreeMap<Method, At<Count>>,
     /// What became of the questions of `ask`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub answers: BTreeMap<String, At<AnswerExpect>>,
     /// Event streams that the runtime has open for us.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub open_streams: Option<At<Count>>,
 }
 
@@ -66,28 +69,28 @@ pub enum PodExpect {
 }
 
 /// What is looked at in a pod's status.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PodShows {
     /// Its addresses, all of them.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub ips: Option<Vec<String>>,
     /// A part of its error; empty: it has none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub error: Option<String>,
     /// Sandboxes by name (`web#0`): `ready`, `notReady` or `absent`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub sandboxes: BTreeMap<SandboxName, SandboxState>,
     /// The sandbox that is named first.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub newest_sandbox: Option<SandboxName>,
     /// Containers by their name in the pod (`app`, `app#0`): `created`, `running`, `unknown`,
     /// `absent`, `exited`, `exited 137` or `exited 137 OOMKilled`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub containers: BTreeMap<String, ContainerState>,
     /// The container that looking up a name gives: `app: app#1`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub newest: BTreeMap<String, String>,
 }
 
@@ -124,7 +127,7 @@ impl<'de> Deserialize<'de> for PodExpect {
 }
 
 /// How a sandbox is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum SandboxState {
@@ -137,19 +140,19 @@ pub enum SandboxState {
 }
 
 /// The health.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HealthExpect {
     /// The verdict.
     pub is: HealthName,
     /// A part of the message.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub says: Option<String>,
 }
 
 /// A verdict on health.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum HealthName {

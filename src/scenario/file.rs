@@ -6,18 +6,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::action::{Action, Character};
 use super::expect::Expect;
-use super::values::{At, Time};
+use super::values::{At, Time, is_default};
 
 /// The version of the language that this crate speaks.
 pub const VERSION: u64 = 1;
 
 /// A scenario: what happens on a node, and what must come of it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scenario {
@@ -28,75 +28,75 @@ pub struct Scenario {
     /// What it tells, and what of that is the point.
     pub story: String,
     /// Which known faults it guards against, by their ids in `COVERAGE.md`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub covers: Vec<String>,
     /// How the generator is set up.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub settings: Settings,
     /// The runtime that it follows.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub runtime: Character,
     /// What there is before anything else; it is not told on the event stream unless the runtime's
     /// `backlog` says so.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub initial: Vec<At<Action>>,
     /// When the generator starts; at 0 if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pleg_starts_at: Time,
     /// What happens, in order.
     pub steps: Vec<At<Step>>,
 }
 
 /// What happens at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Step {
     /// When, counted from the beginning.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub at: Option<Time>,
     /// When, counted from the step before.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub after: Option<Time>,
     /// What is done, in order, at that moment.
-    #[serde(default, rename = "do")]
+    #[serde(default, skip_serializing_if = "is_default", rename = "do")]
     pub actions: Vec<At<Action>>,
     /// What must be so when all that happens at that moment has happened.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub expect: Option<At<Expect>>,
 }
 
 /// The settings that an embedder may choose; the kubelet's if absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Settings {
     /// Whether the event stream is used at all; it is if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub evented: Option<bool>,
     /// The time between relists while polling; 1 s if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub relist_period: Option<Time>,
     /// Without a good relist for so long, polling is unhealthy; 3 min if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub relist_threshold: Option<Time>,
     /// The time between relists that a trusted stream earns; 300 s if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub evented_relist_period: Option<Time>,
     /// Without a good relist for so long, it is unhealthy while events drive; 10 min if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub evented_relist_threshold: Option<Time>,
     /// How many events a subscriber may fall behind before they fold; 1000 if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub channel_capacity: Option<usize>,
     /// The largest message taken from the runtime, in bytes; 16 MiB if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub max_message_size: Option<usize>,
     /// How much of the event stream may wait to be taken, in bytes; 16 MiB if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stream_inbox_bytes: Option<usize>,
     /// What the jitter of reconnects is drawn from; 0 if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub seed: u64,
 }
 

@@ -18,9 +18,11 @@ mod delivered;
 mod enacting;
 mod expect;
 mod file;
+mod judge;
 mod listing;
 mod names;
 mod player;
+pub mod random;
 pub mod recording;
 mod report;
 #[cfg(test)]
@@ -31,6 +33,7 @@ mod stage_faults;
 mod text;
 mod trace;
 mod values;
+mod written;
 
 pub use action::*;
 pub use enacting::enact;

@@ -14,7 +14,9 @@ use super::check::Checker;
 use super::consumers::Consumers;
 use super::enacting::Enacting;
 use super::file::Scenario;
+use super::judge::{Account, Truth, Unlawful, judge};
 use super::names::Names;
+use super::shown::converged;
 use super::stage::Stage;
 use super::trace::{Trace, TraceRecorder};
 use super::values::{At, Time};
@@ -54,7 +56,7 @@ fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S:
 }
 
 /// A scenario that was played.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Played {
     /// What was not as expected, in order; empty: it passed.
     pub failures: Vec<Failure>,
@@ -110,9 +112,11 @@ impl Player {
         let recorder = TraceRecorder::default();
         let consumers =
             Consumers::new(scenario.settings, &clock, stage.runtime(), recorder.clone());
+        // The clock's own origin: nothing has passed since.
+        let mut node = Enacting::new(stage, clock.instant(Mono(0)), 1.0);
+        node.truth = Some(Truth::default());
         Self {
-            // The clock's own origin: nothing has passed since.
-            node: Enacting::new(stage, clock.instant(Mono(0)), 1.0),
+            node,
             clock,
             consumers,
             recorder,
@@ -148,6 +152,9 @@ impl Player {
                     .check(expect, at, &self.node.stage, &mut self.consumers)
                     .await;
                 self.failures.extend(found);
+                if let Some(lawful) = &expect.value.lawful {
+                    self.judge(at, lawful).await;
+                }
             }
             self.keep_the_laws(at);
         }
@@ -169,6 +176,7 @@ impl Player {
                 failed.push(((line, column), why.to_owned()));
             })
             .await;
+        self.node.witness(Duration::ZERO);
         for (place, why) in failed {
             self.cannot(Duration::ZERO, place, "this action", why);
         }
@@ -196,6 +204,59 @@ impl Player {
         if let Some(undone) = self.node.advance_to(at).await {
             self.cannot(undone.at, undone.place, "the churn", undone.why);
         }
+    }
+
+    /// Whether all that must hold at rest does.
+    async fn judge(&mut self, at: Duration, lawful: &At<bool>) {
+        self.checker.count();
+        let found = match self.breaches_of_law().await {
+            Ok(found) => found,
+            Err(why) => return self.cannot(at, (lawful.line, lawful.column), "the judge", why),
+        };
+        if !lawful.value && found.is_empty() {
+            self.failures.push(Failure {
+                line: lawful.line,
+                column: lawful.column,
+                at,
+                what: "the laws".to_owned(),
+                expected: "one is broken".to_owned(),
+                got: "all hold".to_owned(),
+                diff: None,
+            });
+        }
+        for unlawful in found.into_iter().filter(|_| lawful.value) {
+            let names = self.node.stage.names();
+            let subject = unlawful.subject.as_ref();
+            let whose = subject.map(|subject| format!(", at {}", names.of(subject.as_str())));
+            self.failures.push(Failure {
+                line: lawful.line,
+                column: lawful.column,
+                at: Duration::from_nanos(unlawful.at.0),
+                what: format!("a law{}", whose.unwrap_or_default()),
+                expected: unlawful.law.to_owned(),
+                got: unlawful.what,
+                diff: None,
+            });
+        }
+    }
+
+    async fn breaches_of_law(&self) -> Result<Vec<Unlawful>, String> {
+        let cache = self.consumers.pleg()?.cache().clone();
+        let told = self.consumers.told().await?;
+        let stage = &self.node.stage;
+        let differs = stage
+            .runtime
+            .world(|world| converged(world, &cache, stage.names()));
+        let none = Truth::default();
+        Ok(self.recorder.look(|entries| {
+            judge(&Account {
+                truth: self.node.truth.as_ref().unwrap_or(&none),
+                entries,
+                subscribers: &told,
+                differs,
+                now: self.clock.now().mono,
+            })
+        }))
     }
 
     /// What holds always.

@@ -104,6 +104,18 @@ impl TraceRecorder {
         }
     }
 
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        let recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recording.trace.entries.len()
+    }
+
+    /// The entries so far, looked at.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&[TraceEntry]) -> T) -> T {
+        let recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        look(&recording.trace.entries)
+    }
+
     /// The trace so far, taken out.
     pub(super) fn finish(&self) -> Trace {
         let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);

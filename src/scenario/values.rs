@@ -245,6 +245,11 @@ impl TryFrom<String> for SubjectName {
     }
 }
 
+/// Whether a value is what it is if the file does not say: it need not be written.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 fn numbered(text: &str) -> Result<(&str, Option<usize>), String> {
     let Some((name, number)) = text.split_once('#') else {
         return Ok((text, None));

@@ -53,4 +53,5 @@ mod stalls;
 mod story;
 mod testbed;
 mod truth;
+mod verify;
 mod wire;

@@ -1,5 +1,7 @@
 //! Lifecycle events, one a line.
 
+use serde::Serialize;
+
 use super::style::{Colour, Tone};
 use super::table::push_row;
 use super::text::{self, NOTHING, shown};
@@ -74,6 +76,24 @@ pub(crate) fn push_event_json(
     event: &LifecycleEvent,
 ) -> Result<(), serde_json::Error> {
     text.push_str(&serde_json::to_string(event)?);
+    text.push('\n');
+    Ok(())
+}
+
+/// Adds the line that tells a gap: whatever was told before it and is not told again is gone.
+///
+/// # Errors
+///
+/// None that these types can cause; the writer of JSON has the last word.
+pub(crate) fn push_list_again(text: &mut String, why: &str) -> Result<(), serde_json::Error> {
+    #[derive(Serialize)]
+    struct ListAgain<'a> {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        cause: &'a str,
+    }
+    let kind = "ListAgain";
+    text.push_str(&serde_json::to_string(&ListAgain { kind, cause: why })?);
     text.push('\n');
     Ok(())
 }

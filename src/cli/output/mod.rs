@@ -4,6 +4,7 @@
 //! through [`text::shown`] before a terminal sees it.
 
 pub(crate) mod age;
+pub(crate) mod audit;
 pub(crate) mod event;
 pub(crate) mod mode;
 pub(crate) mod pods;

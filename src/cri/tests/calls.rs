@@ -365,3 +365,26 @@ async fn a_call_that_is_cut_off_fails_at_once_and_the_next_one_dials_again() {
     client.version().await.expect("it dials again");
     assert_eq!(net.dials(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_call_is_counted_once_by_its_method_and_how_it_ended() {
+    let (net, fake, _watched) = Net::to_a_fake();
+    fake.script().sandboxes = vec![sandbox("s1", "u1")];
+    let client = net.client();
+    client.list_node().await.expect("it answers");
+    client.clone().version().await.expect("it answers");
+    fake.script().version.runtime_name.clear();
+    client.version().await.expect_err("it lacks a field");
+    fake.script().hanging.insert("Version");
+    client.version().await.expect_err("it hangs");
+    let expected = [
+        (("ListContainers", "OK"), 1),
+        (("ListPodSandbox", "OK"), 1),
+        (("StreamContainers", "Unimplemented"), 1),
+        (("StreamPodSandboxes", "Unimplemented"), 1),
+        (("Version", "DeadlineExceeded"), 1),
+        (("Version", "Internal"), 1),
+        (("Version", "OK"), 1),
+    ];
+    assert_eq!(client.rpcs(), expected.into());
+}

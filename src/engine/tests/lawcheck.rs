@@ -258,7 +258,8 @@ fn a_false_deleted_does_not_start_the_forgetting() {
 /// C4: the wall clock steps back under a delayed event; by then its tombstone is gone. The event's
 /// stamp is younger than the newest list's beginning by the wall clock, and not absurd.
 #[test]
-fn an_event_from_before_a_clock_step_is_stale_though_its_stamp_looks_newer_than_the_list() {
+pub(super) fn an_event_from_before_a_clock_step_is_stale_though_its_stamp_looks_newer_than_the_list()
+ {
     let mut story = Story::of_container(Stage::Created);
     story.becomes(CONTAINER, Stage::Running);
     story.becomes_silently(CONTAINER, Stage::Removed);
@@ -387,7 +388,7 @@ fn a_reader_is_not_told_gone_by_a_read_from_before_the_birth() {
 
 /// C8 d: nor the first of the two reads that a step back needs.
 #[test]
-fn a_reader_is_not_answered_by_a_read_that_awaits_its_confirmation() {
+pub(super) fn a_reader_is_not_answered_by_a_read_that_awaits_its_confirmation() {
     let mut story = Story::of_container(Stage::Running);
     story.is_said_to_be_deleted(CONTAINER);
     story.message_arrives();

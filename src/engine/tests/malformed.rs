@@ -321,3 +321,21 @@ fn tombstones_past_the_limit_are_dropped_oldest_first_and_counted() {
     assert_eq!(node.engine.tombstones(), 10);
     assert_eq!(node.engine.counters().tombstones_evicted, 15);
 }
+
+/// Law 8.7: a runtime may send a type for each number there is.
+#[test]
+fn made_up_types_are_counted_without_growing_memory() {
+    let mut node = Node::with_c1();
+    for number in 100..400 {
+        let mut event = node.event(Stopped, "c1");
+        event.kind = crate::lifecycle::EventKind::Other(number);
+        node.send(event);
+    }
+    let messages = &node.engine.counters().messages;
+    let others: Vec<_> = messages
+        .iter()
+        .filter(|(kind, _)| matches!(kind, crate::lifecycle::EventKind::Other(_)))
+        .map(|(_, count)| *count)
+        .collect();
+    assert_eq!(others, [300]);
+}

@@ -345,7 +345,7 @@ fn a_message_that_contradicts_itself_has_its_pod_looked_at_and_tells_nothing() {
 
 /// C6 of the law check.
 #[test]
-fn a_deleted_of_an_unknown_id_changes_nothing() {
+pub(super) fn a_deleted_of_an_unknown_id_changes_nothing() {
     let mut node = Node::with_c1();
     let event = node.world.event(Deleted, "c9", "S1");
     node.send(event);

@@ -58,7 +58,7 @@ fn every_move_between_two_relists_is_told_by_the_one_table() {
 /// X-TRANS-ALL (exited to running), a deviation: the table has Started, law 2.3 has `PodSync`, for a
 /// container's second life is a step back, which two reads must confirm and which unsays nothing.
 #[test]
-fn a_container_that_runs_again_is_told_as_pod_sync_once_two_reads_agree() {
+pub(super) fn a_container_that_runs_again_is_told_as_pod_sync_once_two_reads_agree() {
     let mut node = pod();
     node.world.run("S", "c");
     node.world.exit("c", 1);

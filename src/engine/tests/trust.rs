@@ -18,7 +18,7 @@ fn run_told(node: &mut Node, count: usize) {
 
 /// From the start on, the relist period after each second.
 #[test]
-fn the_period_doubles_with_each_clean_relist_up_to_what_was_proven() {
+pub(super) fn the_period_doubles_with_each_clean_relist_up_to_what_was_proven() {
     let mut node = Node::new();
     node.start();
     let mut periods = Vec::new();
@@ -120,7 +120,7 @@ fn a_quiet_node_is_no_reason_for_distrust() {
 
 /// F4 [negative], F10
 #[test]
-fn one_lost_event_is_told_by_the_relist_and_begins_the_ramp_anew() {
+pub(super) fn one_lost_event_is_told_by_the_relist_and_begins_the_ramp_anew() {
     let mut node = Node::with_c1();
     node.world.exit("c1", 1);
     node.at(40.0);
@@ -154,7 +154,7 @@ fn a_container_whose_events_stopped_is_missed_while_others_tell() {
 
 /// Law 5: a change that a read tells first is a miss only after its grace.
 #[test]
-fn an_event_that_comes_within_two_seconds_of_the_read_is_no_miss() {
+pub(super) fn an_event_that_comes_within_two_seconds_of_the_read_is_no_miss() {
     for (delay, misses) in [(1.9, 0), (2.1, 1)] {
         let mut node = Node::with_c1();
         node.world.exit("c1", 1);
@@ -195,7 +195,7 @@ fn what_the_stream_told_without_being_merged_is_no_miss() {
 
 /// C14 with events: a start that failed has no event on any runtime; the watch finds it.
 #[test]
-fn a_start_that_failed_is_found_soon_and_is_no_miss() {
+pub(super) fn a_start_that_failed_is_found_soon_and_is_no_miss() {
     let mut node = Node::with_c1();
     node.world.create("S1", "c2");
     node.tell(Created, "c2");
@@ -210,7 +210,7 @@ fn a_start_that_failed_is_found_soon_and_is_no_miss() {
 
 /// Law 5: what a runtime never sends becomes a known gap, and no distrust.
 #[test]
-fn a_kind_that_the_runtime_never_sends_becomes_a_known_gap() {
+pub(super) fn a_kind_that_the_runtime_never_sends_becomes_a_known_gap() {
     let mut node = Node::trusted();
     for n in 0..5 {
         let (pod, id) = (format!("q{n}"), format!("s{n}"));

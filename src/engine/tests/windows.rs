@@ -5,7 +5,7 @@ use crate::lifecycle::Refusal;
 
 /// A5: a stamp of a wrong unit is refused, and freezes nothing.
 #[test]
-fn an_absurd_stamp_never_makes_an_entry_win_for_ever() {
+pub(super) fn an_absurd_stamp_never_makes_an_entry_win_for_ever() {
     let mut node = Node::with_c1();
     node.world.run("S1", "c2");
     node.tell(Started, "c2");
@@ -77,7 +77,7 @@ fn a_relist_repairs_what_an_event_wrote() {
 
 /// B6 [HARD], X-SET-OLDER, X-SET-OLDER-GATE-OFF (a deviation: no gate makes older news win).
 #[test]
-fn a_relist_in_flight_proves_nothing_about_what_events_told_meanwhile() {
+pub(super) fn a_relist_in_flight_proves_nothing_about_what_events_told_meanwhile() {
     let mut node = Node::with_c1();
     node.world.run("S1", "c3");
     node.tell(Started, "c3");
@@ -200,7 +200,7 @@ fn a_created_completes_what_is_known() {
 
 /// Law 2.2: details of one phase that differ keep the published value and cause an inspection.
 #[test]
-fn an_exit_code_that_changes_in_a_late_event_is_settled_by_a_read() {
+pub(super) fn an_exit_code_that_changes_in_a_late_event_is_settled_by_a_read() {
     let mut node = Node::with_c1();
     node.world.exit("c1", 1);
     node.tell(Stopped, "c1");
@@ -216,6 +216,22 @@ fn an_exit_code_that_changes_in_a_late_event_is_settled_by_a_read() {
     let status = &node.cache["P"];
     assert_eq!(&*status.container("c1").unwrap().reason, "OOMKilled");
     assert_eq!(node.take_told(), ["Died(c1)"]);
+}
+
+/// Law 2.2: neither of two reports of one phase is known to be later, so that neither replaces the
+/// other.
+#[test]
+pub(super) fn a_status_from_before_an_event_replaces_nothing_that_the_event_told() {
+    let mut node = Node::trusted();
+    node.world.sandbox("P", "S1", "");
+    node.tell(Started, "S1");
+    node.hold(Call::Inspect);
+    node.request_relist("P");
+    node.world.sandbox_mut("S1").ips = vec!["B".into()];
+    node.tell(Started, "S1");
+    assert_eq!(node.shows("P"), "[B] S1=R");
+    node.release();
+    assert_eq!(node.shows("P"), "[B] S1=R");
 }
 
 /// X-EV-STALE, a deviation: the reference refuses what is stamped before its entry; here stamps order

@@ -283,6 +283,21 @@ async fn the_machine_is_woken_at_the_moment_that_it_named() {
     assert_eq!(told, [(Mono(0), Input::Start), (at, Input::Wake)]);
 }
 
+/// A process that was stopped and continued: the timers are due at once, and what the stream brought
+/// meanwhile is still in the socket. A relist that began now would make it stale.
+#[tokio::test(start_paused = true)]
+async fn after_the_process_was_held_up_the_stream_is_read_before_the_machine_is_woken() {
+    let due = Mono(7_000_000_000);
+    let shell = Shell::run_until(Some(due), nothing);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::advance(Duration::from_secs(10)).await;
+    tokio::time::sleep(Duration::from_millis(99)).await;
+    assert_eq!(shell.told(), [Input::Start]);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let told = shell.told.lock().unwrap().clone();
+    assert_eq!(told[1..], [(Mono(11_100_000_000), Input::Wake)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_ready_together_are_taken_in_the_order_of_their_numbers() {
     let shell = Shell::run(|input| match input {

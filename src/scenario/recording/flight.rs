@@ -52,6 +52,8 @@ pub struct Flight {
     segments: VecDeque<Segment>,
     /// Whether something was dropped already.
     is_excerpt: bool,
+    /// The moment of the newest entry.
+    newest: Mono,
 }
 
 struct Segment {
@@ -80,6 +82,7 @@ impl Flight {
             asked: BTreeMap::new(),
             segments: VecDeque::new(),
             is_excerpt: false,
+            newest: Mono::default(),
         }
     }
 
@@ -95,25 +98,42 @@ impl Flight {
     ///
     /// If it cannot be written.
     pub fn write_to(&self, out: &mut dyn Write) -> io::Result<Recorded> {
+        self.write_from(0, out)
+    }
+
+    /// The same, but of what is kept no more than is needed for the last `span`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn write_last(&self, span: Duration, out: &mut dyn Write) -> io::Result<Recorded> {
+        let is_early = |segment: &Segment| self.newest.since(segment.began.mono) >= span;
+        let early = self.segments.iter().take_while(|segment| is_early(segment));
+        self.write_from(early.count().saturating_sub(1), out)
+    }
+
+    /// Writes the segments from one on.
+    fn write_from(&self, first: usize, out: &mut dyn Write) -> io::Result<Recorded> {
         let Some(encoder) = &self.encoder else {
             return Err(io::Error::other("nothing has been recorded yet"));
         };
+        let is_excerpt = self.is_excerpt || first > 0;
         let header = Header {
-            excerpt: self.is_excerpt,
+            excerpt: is_excerpt,
             ..encoder.header().clone()
         };
         let mut recorded = Recorded::default();
         let mut head = serde_json::to_vec(&header)?;
         head.push(b'\n');
-        if let Some(first) = self.segments.front()
-            && self.is_excerpt
+        if let Some(first) = self.segments.get(first)
+            && is_excerpt
         {
             head.extend_from_slice(&first.known);
             recorded.entries += 1;
         }
         out.write_all(&head)?;
         recorded.bytes += head.len() as u64;
-        for segment in &self.segments {
+        for segment in self.segments.iter().skip(first) {
             out.write_all(&segment.lines)?;
             recorded.bytes += segment.lines.len() as u64;
             recorded.entries += segment.entries;
@@ -235,6 +255,7 @@ impl Keeper for Flight {
     }
 
     fn keep(&mut self, entry: Entry) -> io::Result<()> {
+        self.newest = entry.at.mono;
         if self.is_due_for_a_segment(entry.at) {
             self.begin_segment(entry.at);
         }

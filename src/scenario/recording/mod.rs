@@ -38,4 +38,4 @@ pub use known::Known;
 pub use play::{Deviations, Fidelity, PlayedRecording, Replayed, play, play_file};
 pub use queue::{Keeper, QueueLimits, Recorder, RecordingTap};
 pub use read::{Reader, open};
-pub use write::{FileRecorder, Recorded, Writer};
+pub use write::{FileRecorder, Recorded, Writer, recording_file};

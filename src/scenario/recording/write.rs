@@ -107,6 +107,16 @@ pub(super) fn output(file: File, path: &Path) -> Box<dyn Write + Send> {
     }
 }
 
+/// A file for a recording that comes from elsewhere: only its owner may read it, and a name that ends
+/// in `.zst` has it compressed.
+///
+/// # Errors
+///
+/// If it cannot be made.
+pub fn recording_file(path: &Path) -> io::Result<Box<dyn Write + Send>> {
+    Ok(output(create(path)?, path))
+}
+
 /// Makes a file that only its owner may read: what runs on a node is nobody else's business.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
