@@ -41,6 +41,7 @@ pub(crate) use explore::{Bounds, Counterexample, Explored, search};
 pub(crate) use oracle::{Violation, as_one_line, violated};
 #[allow(unused_imports, reason = "as above")]
 pub(crate) use run::{Run, settings};
+#[allow(unused_imports, reason = "played where scenarios are built")]
 pub(crate) use scenario::scenario;
 pub(crate) use step::{Budget, Fault, Habits, Lie, Step, Told};
 pub(crate) use truth::{

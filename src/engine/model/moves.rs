@@ -12,6 +12,7 @@ use crate::lifecycle::{EventKind, RuntimeEvent};
 
 impl Run {
     /// Takes a step, and pays for it.
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of step")]
     pub(crate) fn apply(&mut self, step: Step) -> Result<(), Violation> {
         match step {
             Step::Change { subject, to, told } => {

@@ -19,6 +19,8 @@ use crate::lifecycle::{EventKind, Mono};
 
 /// Milliseconds from one step to the next: timers are told apart by one.
 const APART: u64 = 2;
+/// When the generator starts, in milliseconds: when the model's clock does.
+const STARTS: u64 = 1_000;
 /// What is never answered in the model is answered so soon.
 const SOON: u64 = 1;
 
@@ -287,18 +289,14 @@ impl Writer {
             stage = stage.with(subject, to);
             written.add(millis(at) + 1, actions);
         }
-        let mut setting = vec!["subscribe: {as: stalling}".to_owned()];
         let mut faults: Vec<_> = telling.calls.values().flat_map(Called::faults).collect();
         faults.sort_by_key(|(asked, _)| *asked);
-        setting.extend(faults.into_iter().map(|(_, fault)| fault));
-        written.add(
-            if start.prelude.changes.is_empty() {
-                500
-            } else {
-                begins
-            },
-            setting,
-        );
+        let faults = faults.into_iter().map(|(_, fault)| fault).collect();
+        // The first calls of an engine that has just begun are as slow as the others.
+        let is_cold = start.prelude.changes.is_empty();
+        written.add(if is_cold { STARTS / 2 } else { begins }, faults);
+        let subscribe = "subscribe: {as: stalling}".to_owned();
+        written.add(begins.max(STARTS), vec![subscribe]);
         let mut emitted: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for (number, &(at, step, before)) in telling.steps.iter().enumerate() {
             let sent: Vec<&Sent> = telling

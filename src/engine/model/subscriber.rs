@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::oracle::{Violation, violated};
 use super::truth::{Cast, MAX_SUBJECTS, Subject};
 use crate::feed::Queue;
-use crate::lifecycle::{EventSet, LifecycleEvent, LifecycleKind, Revision};
+use crate::lifecycle::{EventSet, EventSubject, LifecycleEvent, LifecycleKind, Revision};
 
 const CAPACITY: usize = 1;
 
@@ -34,7 +34,7 @@ impl Hash for Subscriber {
         if self.is_stalled {
             let mut queue = self.queue.clone();
             while let Some(event) = queue.pop() {
-                let subject = event.subject.as_ref().map(|subject| subject.id());
+                let subject = event.subject.as_ref().map(EventSubject::id);
                 (event.kind, subject).hash(state);
             }
         }

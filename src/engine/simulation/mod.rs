@@ -11,12 +11,14 @@
 //! Without them an optimised build runs 5,000 seeds and a debug build 200.
 
 mod act;
+mod calls;
 mod draft;
 mod node;
 mod play;
 mod rest;
 mod scenario;
 mod shrink;
+mod stream;
 mod trouble;
 mod watchers;
 mod witness;
@@ -68,14 +70,14 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Violation> {
 
 /// The same for an engine that is set up in another way.
 pub(crate) fn run_with(plan: &Plan, settings: Settings) -> Result<(), Violation> {
-    let mut play = Play::begin(plan, settings)?;
+    let mut run = Play::begin(plan, settings)?;
     for step in &plan.steps {
-        play.pass(step.after)?;
-        play.act(step.act)?;
+        run.pass(step.after)?;
+        run.act(step.act)?;
     }
-    play.rest()?;
+    run.rest()?;
     if plan.seed.is_multiple_of(WATCHED_FOR_QUIET) {
-        play.idle()?;
+        run.idle()?;
     }
     Ok(())
 }

@@ -216,7 +216,7 @@ impl Node {
     }
 
     /// The messages that a change makes.
-    pub(super) fn news_of(&self, change: Change) -> &'static [EventKind] {
+    pub(super) fn news_of(change: Change) -> &'static [EventKind] {
         match change {
             Change::Birth {
                 role: Role::Sandbox,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::play::Play;
+use super::witness::snapshot_is_right;
 use crate::engine::Mode;
 use crate::engine::model::{Violation, violated};
 use crate::lifecycle::Mono;
@@ -44,7 +45,7 @@ impl Play {
         self.witness.complete(&self.node)?;
         self.watchers.check()?;
         let snapshot = self.watchers.snapshot()?;
-        self.witness.snapshot_is_right(&snapshot, &self.node)?;
+        snapshot_is_right(&snapshot, &self.node)?;
         if self.engine.tombstones() > self.node.subjects.len() {
             return violated(
                 "Bounded",

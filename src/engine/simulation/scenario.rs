@@ -118,10 +118,12 @@ impl Writer {
     /// The action, if it is possible and the language has it.
     fn act(&mut self, act: Act) -> Option<String> {
         if let Some(changes) = self.node.changes(act) {
+            // Names are those of before: what goes is named as long as it is there.
+            let action = self.on_the_node(act);
             for change in changes {
                 self.node.make_true(change, Mark::default());
             }
-            return on_the_node(act);
+            return action;
         }
         self.in_the_runtime(act)
             .or_else(|| self.on_the_stream(act))
@@ -188,13 +190,12 @@ impl Writer {
                 name: Some(name),
             } => {
                 let named = Named { pod, name };
-                self.node.container(named)?;
-                let about = container(named);
+                let about = self.container(named)?;
                 format!("emit: {{type: DELETED, about: {about}, containers: {{}}}}")
             }
             Act::FalseDeleted { pod, name: None } => {
-                self.node.sandbox(pod)?;
-                format!("emit: {{type: DELETED, about: p{pod}, sandbox: missing}}")
+                let about = self.sandbox(pod)?;
+                format!("emit: {{type: DELETED, about: {about}, sandbox: missing}}")
             }
             Act::Garbage => "emitBytes: \"ff\"".to_owned(),
             Act::EndStream => "endStream".to_owned(),
@@ -243,40 +244,50 @@ impl Writer {
             (Method::ContainerStatus, _) => "ContainerStatus",
         }
     }
-}
 
-fn container(Named { pod, name }: Named) -> String {
-    format!("p{pod}/c{name}")
-}
+    /// The newest container of a name that is there, by its number among all that ever were.
+    fn container(&self, named: Named) -> Option<String> {
+        let number = self.node.subjects[self.node.container(named)?].attempt;
+        Some(format!("p{}/c{}#{number}", named.pod, named.name))
+    }
 
-fn on_the_node(act: Act) -> Option<String> {
-    let action = match act {
-        Act::Run { pod, containers } => {
-            let names: Vec<_> = (0..containers).map(|name| format!("c{name}")).collect();
-            let kind = match pod {
-                ON_THE_HOST_NETWORK => ", hostNetwork: true",
-                BY_CRICTL => ", byCrictl: true",
-                _ => "",
-            };
-            format!(
-                "run: {{pod: p{pod}, containers: [{}]{kind}}}",
-                names.join(", ")
-            )
-        }
-        Act::Create(named) => format!("create: {}", container(named)),
-        Act::Start(named) => format!("start: {}", container(named)),
-        Act::RunContainer(named) => format!("runContainer: {}", container(named)),
-        Act::FailStart(named) => format!("failStart: {}", container(named)),
-        Act::Exit {
-            container: named,
-            code,
-        } => format!("exit: {{container: {}, code: {code}}}", container(named)),
-        Act::Remove(named) => format!("remove: {}", container(named)),
-        Act::SetUnknown(named) => format!("setUnknown: {}", container(named)),
-        Act::StopSandbox { pod } => format!("stopSandbox: p{pod}"),
-        Act::LoseSandbox { pod } => format!("loseSandbox: p{pod}"),
-        Act::RemoveSandbox { pod } => format!("removeSandbox: p{pod}"),
-        _ => return None,
-    };
-    Some(action)
+    fn sandbox(&self, pod: u8) -> Option<String> {
+        let number = self.node.subjects[self.node.sandbox(pod)?].attempt;
+        Some(format!("p{pod}#{number}"))
+    }
+
+    fn on_the_node(&self, act: Act) -> Option<String> {
+        let action = match act {
+            Act::Run { pod, containers } => {
+                let names: Vec<_> = (0..containers).map(|name| format!("c{name}")).collect();
+                let kind = match pod {
+                    ON_THE_HOST_NETWORK => ", hostNetwork: true",
+                    BY_CRICTL => ", byCrictl: true",
+                    _ => "",
+                };
+                format!(
+                    "run: {{pod: p{pod}, containers: [{}]{kind}}}",
+                    names.join(", ")
+                )
+            }
+            Act::Create(named) => format!("create: p{}/c{}", named.pod, named.name),
+            Act::Start(named) => format!("start: {}", self.container(named)?),
+            Act::RunContainer(named) => format!("runContainer: p{}/c{}", named.pod, named.name),
+            Act::FailStart(named) => format!("failStart: {}", self.container(named)?),
+            Act::Exit {
+                container: named,
+                code,
+            } => format!(
+                "exit: {{container: {}, code: {code}}}",
+                self.container(named)?
+            ),
+            Act::Remove(named) => format!("remove: {}", self.container(named)?),
+            Act::SetUnknown(named) => format!("setUnknown: {}", self.container(named)?),
+            Act::StopSandbox { pod } => format!("stopSandbox: {}", self.sandbox(pod)?),
+            Act::LoseSandbox { pod } => format!("loseSandbox: {}", self.sandbox(pod)?),
+            Act::RemoveSandbox { pod } => format!("removeSandbox: {}", self.sandbox(pod)?),
+            _ => return None,
+        };
+        Some(action)
+    }
 }

@@ -41,19 +41,19 @@ fn what_must_always_hold_holds_for_each_seed() {
 
 /// A world that breaks at the first possible false DELETED.
 fn breaks_at_false_news(plan: &Plan) -> Result<(), Violation> {
-    let mut play = Play::begin(plan, settings(plan.seed))?;
+    let mut run = Play::begin(plan, settings(plan.seed))?;
     for step in &plan.steps {
-        play.pass(step.after)?;
+        run.pass(step.after)?;
         if let Act::FalseDeleted { pod, name } = step.act {
             let slandered = match name {
-                Some(name) => play.node.container(Named { pod, name }),
-                None => play.node.sandbox(pod),
+                Some(name) => run.node.container(Named { pod, name }),
+                None => run.node.sandbox(pod),
             };
             if slandered.is_some() {
                 return violated("No false news", format!("of p{pod}"));
             }
         }
-        play.act(step.act)?;
+        run.act(step.act)?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::cache::{Cache, CacheWriter, cache};
 use crate::engine::model::{Violation, violated};
 use crate::feed::{Feed, FeedHandle, Subscription, WatchFrom, feed};
 use crate::lifecycle::{
-    EventSet, LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectId, UnixNanos,
+    EventSet, EventSubject, LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectId, UnixNanos,
 };
 
 pub(crate) struct Watchers {
@@ -37,7 +37,7 @@ impl Subscriber {
 }
 
 pub(crate) fn subject_of(event: &LifecycleEvent) -> Option<SubjectId> {
-    event.subject.as_ref().map(|subject| subject.id())
+    event.subject.as_ref().map(EventSubject::id)
 }
 
 pub(crate) fn bit(kind: LifecycleKind) -> EventSet {
@@ -179,10 +179,10 @@ impl Watchers {
                 format!("{counted} subjects are counted as folded whole, these were: {whole:?}"),
             );
         }
-        let lost = owed_syncs
+        let unsynced = owed_syncs
             .iter()
             .find(|(uid, at)| self.cache.contains(uid) && told_syncs.get(*uid) != Some(*at));
-        match lost {
+        match unsynced {
             Some((uid, at)) => violated(
                 "Complete",
                 format!("a stalling subscriber was not told the PodSync of {uid} at {at}"),

@@ -257,7 +257,7 @@ impl Witness {
         let is_error = status.is_some_and(|status| status.error.is_some());
         if is_error && reader.freshness == Freshness::Details {
             // Its error claims no freshness.
-            return self.between(reader.pod, status, reader.mark, node, "a reader");
+            return between(reader.pod, status, reader.mark, node, "a reader");
         }
         if reading.observed < reader.mark {
             return violated(
@@ -275,7 +275,7 @@ impl Witness {
                 format!("a reader of details is not told how {} ended", container.id),
             );
         }
-        self.between(reader.pod, status, reader.mark, node, "a reader")
+        between(reader.pod, status, reader.mark, node, "a reader")
     }
 
     /// A read that began at `mark` vouches for what the cache says of a pod.
@@ -310,38 +310,7 @@ impl Witness {
         }
         record.observed = Some(mark);
         let status = record.status.clone();
-        self.between(pod, status.as_deref(), mark, node, "the cache")
-    }
-
-    /// Never behind the node at the mark, never ahead of it now.
-    fn between(
-        &self,
-        pod: u8,
-        status: Option<&PodStatus>,
-        mark: Mark,
-        node: &Node,
-        who: &str,
-    ) -> Result<(), Violation> {
-        for at in node.of_pod(pod) {
-            let subject = &node.subjects[at];
-            let (earliest, latest) = (subject.phase_at(mark), subject.stage.phase());
-            let shown = shown(status, &subject.id);
-            let honest = match shown {
-                Shown::As(phase) => earliest <= Some(phase) && phase <= latest,
-                Shown::Not => earliest.is_none() || latest == Phase::Removed,
-                Shown::Unknown => true,
-            };
-            if !honest {
-                return violated(
-                    "Honest freshness",
-                    format!(
-                        "{who} is told of {}: {shown:?}; it was {earliest:?} at the mark and is {latest:?}",
-                        subject.id
-                    ),
-                );
-            }
-        }
-        Ok(())
+        between(pod, status.as_deref(), mark, node, "the cache")
     }
 
     /// Whether anybody waits for an answer or a `PodSync`.
@@ -428,33 +397,6 @@ impl Witness {
         }
         Ok(())
     }
-
-    /// Whether who comes now is told what is there.
-    pub(crate) fn snapshot_is_right(
-        &self,
-        told: &BTreeMap<SubjectId, LifecycleKind>,
-        node: &Node,
-    ) -> Result<(), Violation> {
-        for subject in &node.subjects {
-            let owed = match subject.stage.reported() {
-                Some(ReportedState::Running) => Some(LifecycleKind::ContainerStarted),
-                Some(ReportedState::Exited) => Some(LifecycleKind::ContainerDied),
-                _ => None,
-            };
-            if told.get(&subject.id) != owed.as_ref() {
-                return violated(
-                    "Snapshot",
-                    format!(
-                        "{} is {:?}, a snapshot tells {:?}",
-                        subject.id,
-                        subject.stage,
-                        told.get(&subject.id)
-                    ),
-                );
-            }
-        }
-        Ok(())
-    }
 }
 
 fn ids(status: &PodStatus) -> Vec<SubjectId> {
@@ -483,4 +425,60 @@ fn wrong_detail(status: &PodStatus, at: usize, node: &Node) -> Option<String> {
                 .then(|| format!("{id} has the exit code {:?}", container.exit_code))
         }
     }
+}
+
+/// Never behind the node at the mark, never ahead of it now.
+fn between(
+    pod: u8,
+    status: Option<&PodStatus>,
+    mark: Mark,
+    node: &Node,
+    who: &str,
+) -> Result<(), Violation> {
+    for at in node.of_pod(pod) {
+        let subject = &node.subjects[at];
+        let (earliest, latest) = (subject.phase_at(mark), subject.stage.phase());
+        let shown = shown(status, &subject.id);
+        let honest = match shown {
+            Shown::As(phase) => earliest <= Some(phase) && phase <= latest,
+            Shown::Not => earliest.is_none() || latest == Phase::Removed,
+            Shown::Unknown => true,
+        };
+        if !honest {
+            return violated(
+                "Honest freshness",
+                format!(
+                    "{who} is told of {}: {shown:?}; it was {earliest:?} at the mark and is {latest:?}",
+                    subject.id
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether who comes now is told what is there.
+pub(super) fn snapshot_is_right(
+    told: &BTreeMap<SubjectId, LifecycleKind>,
+    node: &Node,
+) -> Result<(), Violation> {
+    for subject in &node.subjects {
+        let owed = match subject.stage.reported() {
+            Some(ReportedState::Running) => Some(LifecycleKind::ContainerStarted),
+            Some(ReportedState::Exited) => Some(LifecycleKind::ContainerDied),
+            _ => None,
+        };
+        if told.get(&subject.id) != owed.as_ref() {
+            return violated(
+                "Snapshot",
+                format!(
+                    "{} is {:?}, a snapshot tells {:?}",
+                    subject.id,
+                    subject.stage,
+                    told.get(&subject.id)
+                ),
+            );
+        }
+    }
+    Ok(())
 }
