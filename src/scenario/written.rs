@@ -251,7 +251,7 @@ fn write_word(out: &mut String, text: &str) {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '/'))
         && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
             .contains(&text.to_ascii_lowercase().as_str());
-    let is_time = text.ends_with(|c: char| c == 's')
+    let is_time = text.ends_with('s')
         && text
             .chars()
             .next()

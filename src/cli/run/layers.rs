@@ -155,10 +155,10 @@ impl Layers {
             .map(|written| (line(written), &written.origin))
             .collect();
         let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
-        lines
+        let commented = lines
             .iter()
-            .map(|(line, origin)| format!("{line:width$}  # {origin}\n"))
-            .collect()
+            .map(|(line, origin)| format!("{line:width$}  # {origin}"));
+        commented.collect::<Vec<_>>().join("\n") + "\n"
     }
 }
 

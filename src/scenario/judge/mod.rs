@@ -174,7 +174,6 @@ fn completely(account: &Account<'_>, trail: &Trail, told: &Told, found: &mut Vec
         let was_there = before.is_some_and(|phase| phase != Phase::Removed);
         let is_known = was_there || trail.is_shown_since(subject, told.since);
         let (owed, may_be_silent) = match life.now() {
-            None | Some(Phase::Created) => (None, true),
             Some(Phase::Running) => (Some(LifecycleKind::ContainerStarted), false),
             Some(Phase::Exited) => (Some(LifecycleKind::ContainerDied), false),
             Some(Phase::Removed) if is_known => (
@@ -182,7 +181,7 @@ fn completely(account: &Account<'_>, trail: &Trail, told: &Told, found: &mut Vec
                 // What was gone before, and is shown again by a lie, had been told to others.
                 !was_there && (told.folded_whole > 0 || (lied && before.is_some())),
             ),
-            Some(Phase::Removed) => (None, true),
+            None | Some(Phase::Created | Phase::Removed) => (None, true),
         };
         let got = last.get(subject).copied();
         let is_told_all = got == owed

@@ -124,9 +124,10 @@ impl Truth {
     /// Takes down whether `action` makes the runtime say what is not so.
     pub(in crate::scenario) fn note_lies(&mut self, action: &Action, names: &Names) {
         let pod = match action {
-            Action::Emit(emit) if emit.id.is_none() && emit.uid.is_none() => {
-                emit.about.as_ref().map(|subject| subject.pod())
-            }
+            Action::Emit(emit) if emit.id.is_none() && emit.uid.is_none() => emit
+                .about
+                .as_ref()
+                .map(super::super::values::SubjectName::pod),
             Action::Deny(subject) => Some(subject.pod()),
             Action::Emit(_) | Action::AnswerFrom(_) => None,
             _ => return,

@@ -65,6 +65,7 @@ impl Faults {
     }
 
     /// Something goes wrong.
+    #[expect(clippy::too_many_lines, reason = "a table: each kind of trouble once")]
     pub(super) fn strike(&mut self, dice: &mut Dice, node: &Node) -> Option<Trouble> {
         let kind = dice.weighted(&[
             (16, Kind::Lose),

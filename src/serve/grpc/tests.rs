@@ -40,16 +40,16 @@ struct Door(Arc<Mutex<Option<Dialled>>>);
 
 impl Door {
     fn channel(&self) -> Channel {
-        self.channel_of(Endpoint::from_static("http://pleg"))
+        self.channel_of(&Endpoint::from_static("http://pleg"))
     }
 
     /// A client that takes no more than it reads, but for little.
     fn narrow_stub(&self) -> PlegClient<Channel> {
         let narrow = Endpoint::from_static("http://pleg").initial_stream_window_size(4_096);
-        PlegClient::new(self.channel_of(narrow))
+        PlegClient::new(self.channel_of(&narrow))
     }
 
-    fn channel_of(&self, endpoint: Endpoint) -> Channel {
+    fn channel_of(&self, endpoint: &Endpoint) -> Channel {
         let door = self.clone();
         let dial = tower::service_fn(move |_: Uri| {
             let (ours, theirs) = tokio::io::duplex(16 << 10);
