@@ -33,7 +33,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
             if !["tests", "model", "simulation", "breakages", "generated"].contains(&&*name) {
                 sources(&path, found);
             }
-        } else if name.ends_with(".rs")
+        } else if path.extension().is_some_and(|it| it == "rs")
             && !["tests.rs", "properties.rs", "canonical.rs"].contains(&&*name)
         {
             found.push(path);
