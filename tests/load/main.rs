@@ -242,8 +242,9 @@ fn a_unary_list_over_the_limit_is_said_so_and_nothing_is_made_up() {
         assert_ne!(health.state, HealthState::Healthy);
         case.note("says", format!("{health}"));
         // It is upgraded to one that streams, and all is told.
-        bed.runtime
-            .become_character(Character::default().with_streaming_lists(20));
+        let mut upgraded = Character::default().with_streaming_lists(20);
+        upgraded.runtime_version = "v2.9.0".into();
+        bed.runtime.become_character(upgraded);
         bed.settle(Duration::from_secs(120)).await;
         assert_eq!(bed.told(LifecycleKind::ContainerStarted), pods * 2);
         bed.assert_converged();
