@@ -7,6 +7,7 @@
 //! delivered, nothing is told twice or in the wrong order, revisions grow, one stream is open at most,
 //! freshness never goes back, and the engine does not spin.
 
+mod account;
 mod breakages;
 mod budgets;
 mod found_by_model;

@@ -1,0 +1,110 @@
+//! What the engine tells of itself: settings, the runtime, counters, notes; and calls that are answered
+//! by something else than was asked.
+
+use super::*;
+use crate::engine::Inspection;
+
+#[test]
+fn the_engine_shows_what_it_was_set_up_with_and_whom_it_speaks_to() {
+    let settings = Settings {
+        tombstones: 7,
+        ..Settings::default()
+    };
+    let mut node = Node::with(settings.clone());
+    assert_eq!(*node.engine.settings(), settings);
+    assert_eq!(node.engine.runtime(), None);
+    node.start();
+    let version = node.engine.runtime().map(|runtime| &*runtime.version);
+    assert_eq!(version, Some("2.1.0"));
+}
+
+#[test]
+fn a_second_start_asks_nothing() {
+    let mut node = Node::new();
+    node.start();
+    node.wait(0.5);
+    node.forget_the_past();
+    node.handle(Input::Start);
+    assert_eq!((node.heartbeats, node.rpcs), (0, 0));
+}
+
+#[test]
+fn pods_that_are_watched_are_counted() {
+    let mut node = Node::with_c1();
+    assert_eq!(node.engine.unsettled_pods(), 0);
+    node.world.create("S1", "c2");
+    node.tell(Created, "c2");
+    assert_eq!(node.engine.unsettled_pods(), 1);
+}
+
+#[test]
+fn streams_and_changes_of_mode_are_counted() {
+    let mut node = Node::new();
+    node.start();
+    node.wait(5.0);
+    node.break_stream();
+    node.wait(5.0);
+    assert_eq!(node.mode(), "Evented");
+    let counters = node.engine.counters();
+    assert_eq!(counters.streams_opened, 2);
+    // To Evented, to Polling, and back.
+    assert_eq!(counters.mode_changes, 3);
+}
+
+/// A message that only repeats what is known is everyday news, one of a stream that is gone is not.
+#[test]
+fn only_what_is_odd_about_an_ignored_message_is_worth_a_note() {
+    let mut node = Node::with_c1();
+    let early = node.event(Started, "c1");
+    node.world.exit("c1", 0);
+    node.tell(Stopped, "c1");
+    node.forget_the_past();
+    node.send(early.clone());
+    assert_eq!(node.notes, 0);
+    node.handle(Input::StreamMessage {
+        session: SessionId(0),
+        event: early,
+    });
+    assert_eq!(node.notes, 1);
+}
+
+/// Lists that fail are asked for again after 1, 1, 2, 4 … times the fast period, up to the period.
+#[test]
+fn lists_that_fail_are_asked_for_ever_more_rarely_up_to_the_period() {
+    let mut node = Node::with_c1();
+    node.world.lists_fail = true;
+    node.relist();
+    node.forget_the_past();
+    let mut asked = Vec::new();
+    for second in 1..=130 {
+        node.at(f64::from(second));
+        asked.extend((node.take_relists() > 0).then_some(second));
+    }
+    assert_eq!(asked, [1, 3, 7, 15, 31, 63, 127]);
+}
+
+/// The answer to another question is as good as none: the call failed, and is made again.
+#[test]
+fn an_answer_of_another_kind_is_a_failure() {
+    let mut node = Node::with_c1();
+    for call in [Call::FullRelist, Call::PodRelist, Call::Inspect] {
+        node.hold(call);
+        match call {
+            Call::FullRelist => node.relist(),
+            _ => node.request_relist("P"),
+        }
+        let (request, _) = node.held.pop().expect("the call is out");
+        node.holding.clear();
+        node.in_flight.remove(&request);
+        let answer = match call {
+            Call::FullRelist => Answer::Inspected(Inspection::default()),
+            _ => Answer::Version(Err(failure(FailureKind::Other, "nonsense"))),
+        };
+        node.take_asked();
+        node.handle(Input::Answered { request, answer });
+        node.wait(3.0);
+        assert!(!node.take_asked().is_empty(), "{call:?} is not made again");
+        assert_eq!(node.shows("P"), "[A] S1=R c1=R");
+        assert_eq!(node.take_told(), NOTHING);
+    }
+}
