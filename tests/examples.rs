@@ -1,0 +1,69 @@
+//! The examples are real programs: each runs against the simulated runtime and does what it says.
+#![cfg(feature = "simulate")]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// An example that runs. It ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn begin(name: &str, arguments: &[&str]) -> Self {
+        // Cargo builds examples beside the tests' own folder.
+        let mut path = PathBuf::from(std::env::current_exe().unwrap());
+        path.pop();
+        path.pop();
+        path.extend(["examples", name]);
+        let child = Command::new(&path)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        Self(child)
+    }
+
+    /// What it prints, line by line, until it ends.
+    fn lines(&mut self) -> impl Iterator<Item = String> {
+        let stdout = self.0.stdout.take().unwrap();
+        BufReader::new(stdout).lines().map_while(Result::ok)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn alert_on_oom_prints_a_line_for_each_container_that_was_killed_for_memory() {
+    let mut running = Running::begin("alert_on_oom", &[]);
+    let alerts: Vec<String> = running.lines().take(3).collect();
+    assert_eq!(alerts.len(), 3);
+    for alert in alerts {
+        let (who, how) = alert.split_once(": ").unwrap();
+        assert_eq!(how, "exit code 137, OOMKilled");
+        assert!(who.contains('/') && who.contains(' '), "{who}");
+    }
+}
+
+#[test]
+fn sync_loop_restarts_with_back_off_removes_the_dead_and_ignores_strangers() {
+    let mut running = Running::begin("sync_loop", &["5"]);
+    let told: Vec<String> = running.lines().collect();
+    for words in [
+        "kube-system/stranger: nobody asked for it, ignored",
+        "restarted, it ended with 137",
+        "rests for 200ms before its restart",
+        "attempt 0 removed",
+    ] {
+        assert!(
+            told.iter().any(|line| line.contains(words)),
+            "nothing says {words:?}:\n{}",
+            told.join("\n")
+        );
+    }
+    assert!(running.0.wait().unwrap().success());
+}
