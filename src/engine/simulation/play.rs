@@ -235,7 +235,7 @@ impl Play {
         Ok(())
     }
 
-    /// Whether nothing is under way that began before `since`.
+    /// Whether nothing is under way that began by `since`.
     pub(super) fn is_drained(&self, since: Mono) -> bool {
         let is_message = |due: &Due| {
             matches!(
@@ -243,7 +243,7 @@ impl Play {
                 Due::Arrives(..) | Due::Dropped(..) | Due::StreamEnds(..)
             )
         };
-        !self.queue.values().any(is_message) && self.calls.values().all(|call| call.asked >= since)
+        !self.queue.values().any(is_message) && self.calls.values().all(|call| call.asked > since)
     }
 
     /// Whether the runtime is asked nothing but, perhaps, its version.
