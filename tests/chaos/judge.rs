@@ -159,9 +159,22 @@ fn long_phases(record: &Record, life: &Life) -> Vec<LifecycleKind> {
         life.did.iter().map(|(kind, span)| (*kind, *span)).collect();
     let is_long = |(index, (kind, span)): (usize, &(LifecycleKind, Span))| {
         let next = phases.get(index + 1)?;
-        has_calm(record, span.ended, next.1.begun).then_some(*kind)
+        // It lasted as long as the runtime's lists say so: containerd 1.6 has containers whose start it
+        // answers, and which it calls Unknown after its own death and never Running.
+        let shown = life.last_listed.get(&state_after(*kind)?)?;
+        let until = next.1.begun.min(shown.begun);
+        has_calm(record, span.ended, until).then_some(*kind)
     };
     phases.iter().enumerate().filter_map(is_long).collect()
+}
+
+/// What lists say of a subject once an event of this kind is right.
+fn state_after(kind: LifecycleKind) -> Option<ReportedState> {
+    match kind {
+        LifecycleKind::ContainerStarted => Some(ReportedState::Running),
+        LifecycleKind::ContainerDied => Some(ReportedState::Exited),
+        LifecycleKind::ContainerRemoved | LifecycleKind::PodSync => None,
+    }
 }
 
 /// Whether there are `LONG` seconds in a row between two moments without a disturbance.
@@ -351,6 +364,9 @@ mod tests {
         app.did.insert(ContainerDied, at(14));
         app.did.insert(ContainerRemoved, at(15));
         let told = [telling(ContainerDied, 14), telling(ContainerRemoved, 15)];
+        assert!(judge(&record, &told, &Shown::default()).is_right());
+        let app = record.lives.get_mut("app").expect("it is there");
+        app.last_listed.insert(ReportedState::Running, at(14));
         assert_eq!(judge(&record, &told, &Shown::default()).lost.len(), 1);
         record.disturbances.push((second(6), Some(second(7))));
         let verdict = judge(&record, &told, &Shown::default());
