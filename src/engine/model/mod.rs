@@ -5,8 +5,8 @@
 //! what the engine puts out and what the world really is ([`oracle`], [`rest`]). [`explore`] visits
 //! every state within a budget, shortest ways first; [`walk`] goes further at random.
 //!
-//! A counterexample prints where it began and its steps; `replay_a_counterexample` is where to put
-//! them while looking for the cause, and a named test is where they stay.
+//! A counterexample prints where it began, its steps, and the same as a scenario ([`scenario`]) for
+//! `pleg replay`; a named test is where the steps stay.
 //!
 //! Bounds: `PLEG_MODEL_STATES` (states for each start), `PLEG_MODEL_SECS` (an end by the clock,
 //! for long runs by hand), `PLEG_MODEL_WALKS`, `PLEG_MODEL_SEED`. Without them an optimised build

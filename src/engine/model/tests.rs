@@ -222,7 +222,7 @@ fn search_larger(name: &'static str, cast: Cast, changes: &[(Subject, Stage)]) {
         lingers: 1,
     };
     let start = Run::settled(cast, habits, budget, changes);
-    search_from(name, &holds(start), 60_000);
+    search_from(name, &holds(start), 30_000);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn inspections_that_fail_break_no_property() {
         lingers: 1,
     };
     let start = Run::settled(ONE_CONTAINER, habits, budget, &[(SANDBOX, Stage::Running)]);
-    search_from("failing inspections", &holds(start), 60_000);
+    search_from("failing inspections", &holds(start), 30_000);
 }
 
 /// A counterexample names its steps and tells them as a scenario.
