@@ -68,3 +68,15 @@ impl fmt::Display for ReportedState {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_and_states_are_written_by_their_names() {
+        let padded = format!("{:>8}|{:<8}|", Phase::Exited, ReportedState::Running);
+        assert_eq!(padded, "  Exited|Running |");
+        assert_eq!(ReportedState::Unknown.to_string(), "Unknown");
+    }
+}

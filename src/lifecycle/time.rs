@@ -125,3 +125,39 @@ impl fmt::Display for Revision {
         write!(f, "{}", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_and_before_are_how_cri_says_not_yet() {
+        assert_eq!(UnixNanos::from_cri(-1), None);
+        assert_eq!(UnixNanos::from_cri(0), None);
+        assert_eq!(UnixNanos::from_cri(1), Some(UnixNanos(1)));
+    }
+
+    #[test]
+    fn a_wall_clock_moment_is_written_as_rfc_3339_and_read_back() {
+        let moment = UnixNanos(1_700_000_000_000_000_007);
+        let written = serde_json::to_string(&moment).expect("a text");
+        assert_eq!(written, "\"2023-11-14T22:13:20.000000007Z\"");
+        assert_eq!(moment.to_string(), written.trim_matches('"'));
+        let read: UnixNanos = serde_json::from_str(&written).expect("a moment");
+        assert_eq!(read, moment);
+        assert_eq!(Revision(7).to_string(), "7");
+    }
+
+    #[test]
+    fn no_point_is_past_itself() {
+        let point = |nanos, count| SeqPoint {
+            at: Mono(nanos),
+            count,
+        };
+        let moment = Duration::from_nanos(1);
+        assert!(!point(5, 1).is_past(point(5, 1), Duration::ZERO));
+        assert!(point(5, 2).is_past(point(5, 1), Duration::ZERO));
+        assert!(!point(5, 2).is_past(point(5, 1), moment));
+        assert!(point(6, 2).is_past(point(5, 1), moment));
+    }
+}

@@ -108,3 +108,65 @@ fn an_answer_of_another_kind_is_a_failure() {
         assert_eq!(node.take_told(), NOTHING);
     }
 }
+
+/// A pod whose lists hang holds up the next one for ten seconds and no longer.
+#[test]
+fn a_call_that_hangs_makes_room_by_the_clock_alone() {
+    let mut node = Node::with(Settings {
+        parallel_inspections: 1,
+        heartbeat_period: Duration::from_secs(3_600),
+        ..Settings::default()
+    });
+    for (pod, sandbox) in [("P", "S1"), ("Q", "S2")] {
+        node.world.sandbox(pod, sandbox, "A");
+    }
+    node.start();
+    while node.period() < 30.0 {
+        node.wait(1.0);
+    }
+    node.wait(3.0);
+    node.relist();
+    node.wait(3.0);
+    node.forget_the_past();
+    node.hold(Call::PodRelist);
+    node.request_relist("P");
+    node.request_relist("Q");
+    assert_eq!(node.take_asked(), ["Relist(P)"]);
+    node.at(9.9);
+    assert_eq!(node.take_asked(), NOTHING);
+    node.at(10.1);
+    assert_eq!(node.take_asked(), ["Relist(Q)"]);
+}
+
+/// A status that is not there is an absence, not a failure.
+#[test]
+fn only_statuses_that_could_not_be_read_count_as_failed() {
+    let mut node = Node::with_c1();
+    let failed = |node: &Node| -> u64 {
+        let counters = node.engine.counters();
+        let of_inspections = counters.failed.iter();
+        of_inspections
+            .filter(|((call, _), _)| *call == Call::Inspect)
+            .map(|(_, count)| count)
+            .sum()
+    };
+    node.world.vanished.insert("c1");
+    node.request_relist("P");
+    assert_eq!(failed(&node), 0);
+    node.world.vanished.clear();
+    node.wait(5.0);
+    node.world.unreadable.insert("P");
+    node.request_relist("P");
+    assert_eq!(failed(&node), 1);
+}
+
+#[test]
+fn messages_that_say_less_than_is_known_are_counted() {
+    let mut node = Node::with_c1();
+    let early = node.event(Started, "c1");
+    node.world.exit("c1", 0);
+    node.tell(Stopped, "c1");
+    node.send(early);
+    let ignored = &node.engine.counters().ignored;
+    assert_eq!(ignored.get(&crate::engine::Ignored::Behind), Some(&1));
+}
