@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::trail::Trail;
+use self::truth::Life;
 pub(super) use self::truth::Truth;
 use super::trace::TraceEntry;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, Mono, Phase, PodStatus, SubjectId};
@@ -186,7 +187,7 @@ fn completely(account: &Account<'_>, trail: &Trail, told: &Told, found: &mut Vec
         let got = last.get(subject).copied();
         let is_told_all = got == owed
             || (got.is_none() && may_be_silent)
-            || (lied && got > owed)
+            || (lied && (got > owed || is_told_to_look(told, life)))
             // It was told of nothing that was so before it came.
             || (got.is_none() && !told.with_snapshot && before.is_some() && before == life.now());
         if !is_told_all {
@@ -202,6 +203,16 @@ fn completely(account: &Account<'_>, trail: &Trail, told: &Told, found: &mut Vec
             found.push(Unlawful::new(account.now, COMPLETE, Some(subject), what));
         }
     }
+}
+
+/// Whether a `PodSync` came after a subject's last change: what is owed of one that stepped back.
+fn is_told_to_look(told: &Told, life: &Life) -> bool {
+    let mut events = told.heard.iter();
+    events.any(|(at, event)| {
+        event.kind == LifecycleKind::PodSync
+            && event.pod.uid == life.uid
+            && *at >= life.last_change()
+    })
 }
 
 /// How far a status shows each subject, and those whose state the runtime did not know.

@@ -326,4 +326,13 @@ fn less_is_asked_where_the_runtime_itself_lied_but_nothing_may_be_missing() {
     assert!(broken(&run).is_empty());
     run.main.heard.pop();
     assert_eq!(broken(&run), [COMPLETE]);
+    // Of what stepped back a `PodSync` tells the rest, if it is newer than the last change.
+    for (seconds, laws) in [(19, vec![COMPLETE]), (21, vec![])] {
+        let before = run.main.clone();
+        let mut sync = (*event(LifecycleKind::PodSync, None)).clone();
+        sync.subject = None;
+        run.main.heard.push((at(seconds), Arc::new(sync)));
+        assert_eq!(broken(&run), laws);
+        run.main = before;
+    }
 }

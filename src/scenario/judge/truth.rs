@@ -45,6 +45,12 @@ impl Life {
         self.reached(|_| true)
     }
 
+    /// When it changed last.
+    pub(super) fn last_change(&self) -> Mono {
+        let last = self.states.last().map(|(at, _)| *at);
+        self.removed.max(last).unwrap_or_default()
+    }
+
     /// Whether the runtime does not know its state now.
     pub(super) fn is_unknown(&self) -> bool {
         let last = self.states.last();
