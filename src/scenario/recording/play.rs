@@ -63,13 +63,16 @@ pub struct Deviations {
     pub untaken: u64,
     /// Entries that the recording lacks.
     pub missing: u64,
+    /// Stretches between two entries that were too long to be lived through timer by timer. A
+    /// recorded engine never was silent for so long: the file is damaged, or was written by hand.
+    pub leaps: u64,
 }
 
 impl Deviations {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.answered_otherwise + self.unrecorded + self.untaken + self.missing
+        self.answered_otherwise + self.unrecorded + self.untaken + self.missing + self.leaps
     }
 }
 
@@ -180,6 +183,13 @@ pub fn play_file(path: &Path, keep_trace: bool) -> Result<PlayedRecording, ReadE
     })
 }
 
+/// Timers and answers that one stretch between two entries may have. A recorded engine asked for
+/// something every few seconds; this is hours of an engine that polls.
+const MOST_TURNS: u64 = 50_000;
+
+/// What each entry gives back of them, so that a damaged file costs time in step with its length.
+const TURNS_PER_ENTRY: u64 = 1_000;
+
 /// What the engine wants of the runtime, as the recording has it too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wish {
@@ -209,6 +219,8 @@ enum Awaited {
 
 struct Player<'t> {
     engine: Engine,
+    /// What the engine may still do by its own timers.
+    turns: u64,
     show: &'t mut dyn FnMut(Tapped<'_>),
     now: Now,
     line: u64,
@@ -236,6 +248,7 @@ impl<'t> Player<'t> {
         }
         Self {
             engine,
+            turns: MOST_TURNS,
             show,
             now: header.began,
             line: 1,
@@ -254,6 +267,7 @@ impl<'t> Player<'t> {
 
     fn enter(&mut self, entry: Entry) {
         let Entry { at, record } = entry;
+        self.turns = MOST_TURNS.min(self.turns + TURNS_PER_ENTRY);
         if !self.is_expected(&record) {
             // Where it left the step is where it stands, not where the recording goes on.
             self.leave_step();
@@ -538,6 +552,11 @@ impl<'t> Player<'t> {
             let Some(next) = next.filter(|next| *next <= end) else {
                 return;
             };
+            let Some(turns) = self.turns.checked_sub(1) else {
+                self.deviations.leaps += 1;
+                return self.pass_to(end);
+            };
+            self.turns = turns;
             self.pass_to(next);
             if let Some((at, request)) = answer
                 && at <= next

@@ -191,6 +191,22 @@ fn questions_that_a_recording_has_no_answer_to_are_counted() {
     assert_eq!(deviations.answered_otherwise, 0);
 }
 
+/// Found by fuzzing: one damaged stamp, and the engine relisted through a century.
+#[test]
+fn a_stamp_a_century_ahead_does_not_hold_up_a_replay() {
+    let century = 100 * 365 * 86_400 * 1_000_000_000_u64;
+    let text = format!(
+        "{}\n{{\"at\":1,\"took\":\"start\"}}\n{{\"at\":{century},\"took\":\"wake\"}}\n",
+        header()
+    );
+    let (_, replayed) = replay(text.as_bytes(), None);
+    let Fidelity::Approximate(deviations) = replayed.fidelity else {
+        panic!("{:?}", replayed.fidelity)
+    };
+    assert_eq!(deviations.leaps, 1, "{deviations:?}");
+    assert!(replayed.span.as_secs() > 99 * 365 * 86_400);
+}
+
 fn sandbox(id: u8, state: ReportedState) -> SandboxListing {
     SandboxListing {
         id: format!("s{id:03}").into(),
