@@ -18,7 +18,7 @@ python=$tools/venv/bin/python
 "$python" -m grpc_tools.protoc -I tests/deploy --python_out="$tools/stubs" --grpc_python_out="$tools/stubs" cri.proto
 "$python" -m grpc_tools.protoc -I proto --python_out="$tools/stubs" --grpc_python_out="$tools/stubs" pleg/v1/pleg.proto
 
-deploy/image/build.sh "$tools/pleg.oci.tar"
+[ -n "${PLEG_IMAGE:-}" ] || { deploy/image/build.sh "$tools/pleg.oci.tar"; PLEG_IMAGE=$tools/pleg.oci.tar; }
 
 versions=("$@")
 [ ${#versions[@]} -gt 0 ] || versions=(1.7 2.1)
@@ -29,8 +29,15 @@ for version in "${versions[@]}"; do
     exec {guard}> >(exec tests/testbed.sh guard "$directory" >/dev/null)
     tests/testbed.sh start "$version" "$directory" >/dev/null
     tests/testbed.sh image "$directory"
-    "$directory/ctr" -n k8s.io images import "$tools/pleg.oci.tar" >/dev/null
+    "$directory/ctr" -n k8s.io images import "$PLEG_IMAGE" >/dev/null
     "$python" tests/deploy/in_a_pod.py "$directory" "$version" "$PWD/$tools/stubs"
-    exec {guard}>&-
     tests/testbed.sh stop "$directory"
+    exec {guard}>&-
 done
+
+# The same client where much happens: it resumes after an event that it has had.
+socket=$(mktemp -u /tmp/pleg-deploy.XXXXXX.sock)
+target/x86_64-unknown-linux-gnu/release/pleg run --simulate --grpc-listen "unix://$socket" --http-listen off 2>/dev/null &
+sleep 2
+"$python" tests/deploy/client.py "unix://$socket" "$tools/stubs" --during ""
+kill $! && wait $!
