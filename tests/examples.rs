@@ -2,7 +2,6 @@
 #![cfg(feature = "simulate")]
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// An example that runs. It ends with the test.
@@ -11,7 +10,7 @@ struct Running(Child);
 impl Running {
     fn begin(name: &str, arguments: &[&str]) -> Self {
         // Cargo builds examples beside the tests' own folder.
-        let mut path = PathBuf::from(std::env::current_exe().unwrap());
+        let mut path = std::env::current_exe().unwrap();
         path.pop();
         path.pop();
         path.extend(["examples", name]);
