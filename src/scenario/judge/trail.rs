@@ -36,7 +36,10 @@ impl Trail {
                 }
                 TracedInput::Relisted { change, .. } => {
                     let sandboxes = change.changed.sandboxes.items.iter();
+                    // One without labels, in a sandbox that was not there yet when sandboxes were
+                    // listed, is nobody's: nothing can be told of it.
                     let containers = change.changed.containers.items.iter();
+                    let containers = containers.filter(|item| item.pod.is_some());
                     let ids = sandboxes
                         .map(|item| SubjectId::Sandbox(item.id.clone()))
                         .chain(containers.map(|item| SubjectId::Container(item.id.clone())));
