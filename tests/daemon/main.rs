@@ -7,3 +7,4 @@
 mod killed;
 mod life;
 mod process;
+mod service_manager;

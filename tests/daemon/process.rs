@@ -74,7 +74,13 @@ pub(crate) struct Daemon(Child);
 
 impl Daemon {
     pub(crate) fn start(node: &Node) -> Self {
+        Self::start_with(node, |_| {})
+    }
+
+    /// Starts it with something more, say a variable.
+    pub(crate) fn start_with(node: &Node, more: impl FnOnce(&mut Command)) -> Self {
         let mut command = node.pleg("run");
+        more(&mut command);
         command
             .args(["--runtime-endpoint", &text(&node.runtime_socket())])
             .args(["--grpc-listen", &text(&node.socket())])
