@@ -390,7 +390,7 @@ impl Play {
                 status,
             } => {
                 witness.published(&uid, revision, status.as_ref(), node)?;
-                self.watchers.writer.publish(uid, revision, status);
+                self.watchers.publish(uid, revision, status);
             }
             Output::Observed { uid, mark } => {
                 witness.vouched(&uid, mark, node)?;

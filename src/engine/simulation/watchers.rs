@@ -10,7 +10,8 @@ use crate::cache::{Cache, CacheWriter, cache};
 use crate::engine::model::{Violation, violated};
 use crate::feed::{Feed, FeedHandle, Subscription, WatchFrom, feed};
 use crate::lifecycle::{
-    EventSet, EventSubject, LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectId, UnixNanos,
+    EventSet, EventSubject, LifecycleEvent, LifecycleKind, PodStatus, PodUid, Revision, SubjectId,
+    UnixNanos,
 };
 
 pub(crate) struct Watchers {
@@ -22,6 +23,8 @@ pub(crate) struct Watchers {
     stalling: Subscriber,
     is_stalled: bool,
     delivered: Vec<Arc<LifecycleEvent>>,
+    /// When each pod last left the cache: a fold drops the `PodSync`s of pods that are gone.
+    left: BTreeMap<PodUid, Revision>,
 }
 
 struct Subscriber {
@@ -70,7 +73,20 @@ impl Watchers {
             stalling,
             is_stalled: false,
             delivered: Vec::new(),
+            left: BTreeMap::new(),
         })
+    }
+
+    pub(crate) fn publish(
+        &mut self,
+        uid: PodUid,
+        revision: Revision,
+        status: Option<Arc<PodStatus>>,
+    ) {
+        if status.is_none() {
+            self.left.insert(uid.clone(), revision);
+        }
+        self.writer.publish(uid, revision, status);
     }
 
     pub(crate) fn deliver(&mut self, event: Arc<LifecycleEvent>) {
@@ -179,9 +195,10 @@ impl Watchers {
                 format!("{counted} subjects are counted as folded whole, these were: {whole:?}"),
             );
         }
-        let unsynced = owed_syncs
-            .iter()
-            .find(|(uid, at)| self.cache.contains(uid) && told_syncs.get(*uid) != Some(*at));
+        let unsynced = owed_syncs.iter().find(|(uid, at)| {
+            let has_stayed = self.left.get(*uid).is_none_or(|left| left < *at);
+            has_stayed && self.cache.contains(uid) && told_syncs.get(*uid) != Some(*at)
+        });
         match unsynced {
             Some((uid, at)) => violated(
                 "Complete",
