@@ -286,8 +286,7 @@ async fn at_rest(followed: &mut Followed, window: Duration) -> Figures {
         "rpcs a minute",
         (calls(&later) - calls(&stats)) / minutes,
     );
-    let relists = later.engine.counters.relists - stats.engine.counters.relists;
-    put(&mut figures, "relists", float(relists));
+    between(&mut figures, &stats, &later);
     figures
 }
 
@@ -338,10 +337,18 @@ async fn churn(task: &Task, audits: Duration, window: Duration, subscribers: usi
         "share of a core",
         100.0 * spent.cpu.as_secs_f64() / seconds,
     );
-    let relists = later.engine.counters.relists - stats.engine.counters.relists;
-    put(&mut figures, "relists", float(relists));
+    between(&mut figures, &stats, &later);
     put(&mut figures, "peak rss", resident("self").1);
     figures
+}
+
+/// What else was done meanwhile.
+fn between(figures: &mut Figures, earlier: &Stats, later: &Stats) {
+    let relists = later.engine.counters.relists - earlier.engine.counters.relists;
+    put(figures, "relists", float(relists));
+    put(figures, "calls", calls(later) - calls(earlier));
+    let dropped = later.reader.dropped - earlier.reader.dropped;
+    put(figures, "dropped", float(dropped));
 }
 
 async fn burst(task: &Task, audits: Duration) -> Figures {
@@ -373,10 +380,7 @@ async fn burst(task: &Task, audits: Duration) -> Figures {
     put(&mut figures, "messages", messages);
     put(&mut figures, "delivered", f64::from(delivered));
     per_message(&mut figures, spent, messages);
-    let relists = later.engine.counters.relists - stats.engine.counters.relists;
-    put(&mut figures, "relists", float(relists));
-    let dropped = later.reader.dropped - stats.reader.dropped;
-    put(&mut figures, "dropped", float(dropped));
+    between(&mut figures, &stats, &later);
     put(&mut figures, "peak rss", resident("self").1);
     put(
         &mut figures,

@@ -13,7 +13,8 @@ pub(crate) struct Extent {
     pub(crate) runs: usize,
     /// Of steady events.
     pub(crate) churn: Duration,
-    /// How far apart audits are before events are let loose, so that none comes among them.
+    /// How far apart audits are before events are let loose, so that none comes among them. It is
+    /// known 2 s after the last one.
     pub(crate) audits: Duration,
     /// Of polling.
     pub(crate) polling: Duration,
@@ -41,10 +42,10 @@ impl Extent {
 
     pub(crate) const QUICK: Self = Self {
         runs: 1,
-        churn: Duration::from_secs(5),
+        churn: Duration::from_secs(3),
         audits: Duration::from_secs(8),
         polling: Duration::from_secs(10),
-        idle: Duration::from_secs(15),
+        idle: Duration::from_secs(10),
         idle_audits: Duration::from_secs(16),
         relists: 20,
         reads: 100,

@@ -16,6 +16,8 @@ pub(crate) struct Load {
     pub(crate) containers: usize,
     /// Starts and ends a second, once it is released.
     pub(crate) churn: f64,
+    /// Whether that is restarts alone.
+    pub(crate) restarts_only: bool,
     /// Starts and ends at once, when it is released.
     pub(crate) burst: usize,
     pub(crate) streaming_lists: bool,
@@ -29,6 +31,7 @@ impl Load {
             pods,
             containers,
             churn: 0.0,
+            restarts_only: true,
             burst: 0,
             // Such a list is larger than a unary answer may be.
             streaming_lists: pods * containers > 15_000,
@@ -37,6 +40,14 @@ impl Load {
 
     pub(crate) fn with_churn(self, churn: f64) -> Self {
         Self { churn, ..self }
+    }
+
+    /// Pods come and go too, and some starts fail.
+    pub(crate) fn of_all_kinds(self) -> Self {
+        Self {
+            restarts_only: false,
+            ..self
+        }
     }
 
     pub(crate) fn with_burst(self, burst: usize) -> Self {
@@ -75,6 +86,9 @@ impl Simulated {
             .args(["--pods", &load.pods.to_string()])
             .args(["--containers", &load.containers.to_string()])
             .args(["--churn", &load.churn.to_string()]);
+        if load.restarts_only {
+            command.arg("--restarts-only");
+        }
         if load.burst > 0 {
             command.args(["--burst", &load.burst.to_string()]);
         }

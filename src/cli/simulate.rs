@@ -19,7 +19,7 @@ use super::say;
 use crate::clock::Clock;
 use crate::cri::Endpoint;
 use crate::scenario::{Scenario, Stage, enact};
-use crate::simulate::{SimulatedRuntime, UnixServer};
+use crate::simulate::{ChurnKind, SimulatedRuntime, UnixServer};
 use account::Account;
 use args::{AccountFormat, SimulateArgs};
 
@@ -135,6 +135,9 @@ fn build(config: &SimulateArgs) -> SimulatedRuntime {
         .churn(config.churn.0 * config.speed)
         // Nobody can ask this runtime for its past.
         .history(Duration::ZERO);
+    if config.restarts_only {
+        builder = builder.churn_kind(ChurnKind::Restarts);
+    }
     if let Some(containers) = config.containers {
         builder = builder.containers(containers);
     }

@@ -144,31 +144,30 @@ pub(super) fn first(extent: Extent) -> Section {
     let mut section = Section::new(
         "The first relist, with its inspections",
         "From the beginning to the last event of everything on the node; connecting included, events \
-        off.",
+        off. Two calls more than the reference's ask, once, whether the runtime streams lists.",
     );
-    let mut add =
-        |load: &Load, (cpu, wall, rpcs): (f64, f64, f64), most_rpcs: f64, what: String| {
-            let figures = runs(extent, load, &What::Relists { times: 1 });
-            section.add(
-                &figures,
-                &line(format!("{what}: CPU"), "first cpu", MILLIS)
-                    .reference(format!("{cpu} ms"))
-                    .at_most(cpu / 5.0),
-            );
-            section.add(
-                &figures,
-                &line("wall", "first wall", MILLIS)
-                    .reference(format!("{wall} ms"))
-                    .at_most(wall / 3.0),
-            );
-            section.add(
-                &figures,
-                &line("calls", "first rpcs", "")
-                    .reference(rpcs.to_string())
-                    .at_most(most_rpcs),
-            );
-            section.add(&figures, &line("allocations", "first allocations", ""));
-        };
+    let mut add = |load: &Load, (cpu, wall, rpcs): (f64, f64, f64), what: String| {
+        let figures = runs(extent, load, &What::Relists { times: 1 });
+        section.add(
+            &figures,
+            &line(format!("{what}: CPU"), "first cpu", MILLIS)
+                .reference(format!("{cpu} ms"))
+                .at_most(cpu / 5.0),
+        );
+        section.add(
+            &figures,
+            &line("wall", "first wall", MILLIS)
+                .reference(format!("{wall} ms"))
+                .at_most(wall / 3.0),
+        );
+        section.add(
+            &figures,
+            &line("calls", "first rpcs", "")
+                .reference(rpcs.to_string())
+                .at_most(rpcs + 2.0),
+        );
+        section.add(&figures, &line("allocations", "first allocations", ""));
+    };
     for reference in &REFERENCE {
         let costs = (
             reference.first_cpu,
@@ -176,19 +175,9 @@ pub(super) fn first(extent: Extent) -> Section {
             reference.first_rpcs,
         );
         let what = format!("{}, like containerd", node(reference.pods, 3));
-        add(
-            &Load::quiet(reference.pods, 3),
-            costs,
-            reference.first_rpcs,
-            what,
-        );
+        add(&Load::quiet(reference.pods, 3), costs, what);
     }
     let what = format!("{}, like CRI-O", node(1000, 3));
-    add(
-        &Load::quiet(1000, 3).like("cri-o"),
-        CRIO_FIRST,
-        1004.0,
-        what,
-    );
+    add(&Load::quiet(1000, 3).like("cri-o"), CRIO_FIRST, what);
     section
 }

@@ -42,6 +42,10 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "RATE", default_value = "6/s")]
     pub(crate) churn: ChurnRate,
 
+    /// Churn by restarts alone: pods stay, and every start works
+    #[arg(long)]
+    pub(crate) restarts_only: bool,
+
     /// Container ends and starts at once, on SIGUSR1 and after --burst-after
     #[arg(long, value_name = "N", value_parser = within::<1, 100_000>)]
     pub(crate) burst: Option<usize>,
@@ -64,7 +68,8 @@ pub(crate) struct SimulateArgs {
 
     /// Let what happens to the runtime in this scenario happen here; see `pleg replay`
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "character", "pods", "containers", "churn", "burst", "held", "streaming_lists", "seed",
+        "character", "pods", "containers", "churn", "restarts_only", "burst", "held",
+        "streaming_lists", "seed",
     ])]
     pub(crate) scenario: Option<PathBuf>,
 
