@@ -30,12 +30,30 @@ pub(super) struct RelistSchedule {
     pub(super) failures: u32,
     /// Earlier than the schedule says, and not sent yet.
     pub(super) wanted: Option<Mono>,
+    /// How far the next one for proofs alone keeps from the last one, whatever that was for. It doubles
+    /// while relists follow each other.
+    pub(super) proof_rest: Duration,
 }
 
 impl RelistSchedule {
     /// Makes a relist due. Only one sent from now on satisfies it.
     pub(super) fn want(&mut self, at: Mono) {
         self.wanted = Some(self.wanted.map_or(at, |wanted| wanted.min(at)));
+    }
+
+    fn begins(&mut self, at: SeqPoint) {
+        let follows = self
+            .begun
+            .is_some_and(|last| at.at.since(last.at) <= LONGEST_PROOF);
+        self.proof_rest = if follows {
+            self.proof_rest
+                .saturating_mul(2)
+                .clamp(SETTLE, LONGEST_PROOF)
+        } else {
+            SETTLE
+        };
+        self.begun = Some(at);
+        self.wanted = None;
     }
 
     fn next(&self, period: Duration, fast: Duration) -> Mono {
@@ -197,8 +215,7 @@ impl Engine {
             return;
         }
         let (_, begun) = self.ask(Question::FullRelist);
-        self.relists.begun = Some(begun);
-        self.relists.wanted = None;
+        self.relists.begins(begun);
     }
 
     /// Makes a full relist due soon: at once, but no closer to the last one than a second or the fast
@@ -209,22 +226,22 @@ impl Engine {
 
     /// The same, but not before a moment.
     pub(super) fn want_relist_at(&mut self, at: Mono) {
-        let gap = self.settings.fast_period.max(SETTLE);
-        self.want_relist_after(gap, at);
+        self.want_relist_after(SETTLE, at);
     }
 
-    /// Makes a full relist due for what nobody waits for: the proof of a removal that was told. On a busy
-    /// node there is always one to prove, and relists for that alone may take a hundredth of the time.
-    pub(super) fn want_relist_for_proof(&mut self) {
-        let soon = self.settings.fast_period.max(SETTLE);
-        let gap = self.relists.took.saturating_mul(100).min(LONGEST_PROOF);
-        self.want_relist_after(gap.max(soon), self.now.mono);
+    /// Makes a full relist due for what nobody waits for, not before a moment: the proof of a removal that
+    /// was told, a container that was made while the last list was on its way. A busy node always has some
+    /// of those, so relists for them alone come ever further apart, and take a hundredth of the time at most.
+    pub(super) fn want_relist_for_proof(&mut self, at: Mono) {
+        let took = self.relists.took.saturating_mul(100).min(LONGEST_PROOF);
+        self.want_relist_after(self.relists.proof_rest.max(took), at);
     }
 
     fn want_relist_after(&mut self, gap: Duration, at: Mono) {
+        let gap = gap.max(self.settings.fast_period).max(SETTLE);
         let rested = self.relists.begun.map(|begun| begun.at.after(gap));
-        self.relists
-            .want(rested.unwrap_or(at).max(at).max(self.now.mono));
+        let at = rested.unwrap_or(at).max(at);
+        self.relists.want(at.max(self.now.mono));
     }
 
     /// The time between the beginnings of two relists, as the mode has it.

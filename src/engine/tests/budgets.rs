@@ -188,9 +188,9 @@ fn heartbeats_are_ten_seconds_apart_and_one_at_a_time() {
 }
 
 /// Containers that come and go within a second leave each list something that it cannot judge; that is
-/// no reason for relists back to back.
+/// no reason for relists back to back, nor for one each second for ever.
 #[test]
-fn a_node_full_of_short_lives_is_relisted_once_a_second_at_most() {
+fn a_node_full_of_short_lives_is_relisted_ever_less_often() {
     let mut node = Node::with_c1();
     for n in 0..200 {
         let id = format!("short{n}");
@@ -208,10 +208,10 @@ fn a_node_full_of_short_lives_is_relisted_once_a_second_at_most() {
     }
     let relists = node.take_relists();
     assert!(
-        (5..=11).contains(&relists),
+        (3..=5).contains(&relists),
         "{relists} relists in ten seconds"
     );
-    node.wait(3.0);
+    node.wait(11.0);
     assert_eq!(node.engine.unsettled_pods(), 0);
 }
 
