@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::decode::{self, DecodeError};
-use super::event::event as read_event;
 use super::fields::Malformed;
 use super::listing::{Item, KnownItems, ListReader};
 use super::messages as wire;
 use super::samples::{container, container_status, sandbox, sandbox_status};
-use super::texts::KnownTexts;
+use super::texts::{KnownTexts, RecentTexts};
 use crate::lifecycle::{
-    ContainerListing, EventKind, Listed, Refusal, ReportedState, SandboxListing, UnixNanos,
+    ContainerListing, EventKind, Listed, Refusal, ReportedState, RuntimeEvent, SandboxListing,
+    UnixNanos,
 };
 
 /// A list that comes in one message, to a reader that knows nothing.
@@ -24,6 +24,11 @@ fn read_list<T: Item>(message: &[u8]) -> Result<Listed<T>, Malformed> {
     let mut reader = ListReader::begin(&mut known, &mut texts);
     reader.take(message)?;
     Ok(reader.finish())
+}
+
+/// A message of the stream, to a reader that knows nothing.
+fn read_event(message: &[u8]) -> Result<RuntimeEvent, Refusal> {
+    super::event::event(message, &mut RecentTexts::default())
 }
 
 fn list_sandboxes(items: Vec<wire::PodSandbox>) -> Listed<SandboxListing> {
@@ -162,7 +167,8 @@ fn times_that_mean_not_yet_are_none() {
     let answer = wire::ContainerStatusResponse {
         status: Some(status),
     };
-    let status = decode::container_answer(&answer.encode_to_vec()).expect("complete");
+    let status = decode::container_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
+        .expect("complete");
     assert_eq!((status.started_at, status.finished_at), (None, None));
 }
 
@@ -178,7 +184,8 @@ fn addresses_come_primary_first_and_empty_ones_are_dropped() {
         status: Some(status),
         ..Default::default()
     };
-    let answer = decode::sandbox_answer(&answer.encode_to_vec()).expect("complete");
+    let answer = decode::sandbox_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
+        .expect("complete");
     assert_eq!(answer.sandbox.ips, ["10.0.0.1", "fd00::1"].map(Into::into));
     assert!(!answer.sandbox.host_network);
 }
@@ -195,7 +202,8 @@ fn the_nodes_network_is_recognised() {
         status: Some(status),
         ..Default::default()
     };
-    let answer = decode::sandbox_answer(&answer.encode_to_vec()).expect("complete");
+    let answer = decode::sandbox_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
+        .expect("complete");
     assert!(answer.sandbox.host_network);
 }
 
@@ -216,7 +224,7 @@ fn a_sandbox_status_without_what_cri_requires_names_the_field() {
             status: Some(status),
             ..Default::default()
         };
-        decode::sandbox_answer(&answer.encode_to_vec())
+        decode::sandbox_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
     };
     assert!(read(|_| ()).is_ok());
     assert_eq!(missing(read(|s| s.id.clear())), ["status.id"]);
@@ -229,13 +237,19 @@ fn a_sandbox_status_without_what_cri_requires_names_the_field() {
             status: Some(status),
             ..Default::default()
         };
-        missing(decode::sandbox_answer(&answer.encode_to_vec()))
+        missing(decode::sandbox_answer(
+            &answer.encode_to_vec(),
+            &mut RecentTexts::default(),
+        ))
     };
     assert_eq!(metadata(|m| m.name.clear()), ["status.metadata.name"]);
     assert_eq!(metadata(|m| m.uid.clear()), ["status.metadata.uid"]);
     let namespace = metadata(|m| m.namespace.clear());
     assert_eq!(namespace, ["status.metadata.namespace"]);
-    assert_eq!(missing(decode::sandbox_answer(&[])), ["status"]);
+    assert_eq!(
+        missing(decode::sandbox_answer(&[], &mut RecentTexts::default())),
+        ["status"]
+    );
 }
 
 /// V-CTR-1 to V-CTR-7.
@@ -247,7 +261,7 @@ fn a_container_status_without_what_cri_requires_names_the_field() {
         let answer = wire::ContainerStatusResponse {
             status: Some(status),
         };
-        decode::container_answer(&answer.encode_to_vec())
+        decode::container_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
     };
     assert!(read(|_| ()).is_ok());
     assert_eq!(missing(read(|s| s.id.clear())), ["status.id"]);
@@ -257,7 +271,10 @@ fn a_container_status_without_what_cri_requires_names_the_field() {
     assert_eq!(missing(read(|s| s.created_at = 0)), ["status.created_at"]);
     assert_eq!(missing(read(|s| s.image = None)), ["status.image.image"]);
     assert_eq!(missing(read(|s| s.image_ref.clear())), ["status.image_ref"]);
-    assert_eq!(missing(decode::container_answer(&[])), ["status"]);
+    assert_eq!(
+        missing(decode::container_answer(&[], &mut RecentTexts::default())),
+        ["status"]
+    );
 }
 
 #[test]
@@ -281,7 +298,8 @@ fn statuses_that_a_sandbox_brings_count_only_with_a_timestamp() {
             containers_statuses: vec![container_status("c1", 1), broken],
             timestamp,
         };
-        decode::sandbox_answer(&answer.encode_to_vec()).expect("complete")
+        decode::sandbox_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
+            .expect("complete")
     };
     assert!(answer(0).containers.is_empty());
     let brought = answer(5).containers;
@@ -389,8 +407,8 @@ fn decode_as_everything(bytes: &[u8]) {
     let _ = decode::version(bytes);
     let _ = read_list::<SandboxListing>(bytes);
     let _ = read_list::<ContainerListing>(bytes);
-    let _ = decode::sandbox_answer(bytes);
-    let _ = decode::container_answer(bytes);
+    let _ = decode::sandbox_answer(bytes, &mut RecentTexts::default());
+    let _ = decode::container_answer(bytes, &mut RecentTexts::default());
     let _ = read_event(bytes);
 }
 
