@@ -56,8 +56,8 @@ pub(crate) struct Oracle {
     slandered: [bool; MAX_SUBJECTS],
     /// The subject whose item cannot be read in the full relist that is being applied.
     pub(super) hides: Option<Subject>,
-    /// The full relist in which the item of a subject that nobody knew could not be read. Nobody can
-    /// say whose it is, so that list vouches without it; no other does.
+    /// The newest full relist in which the item of a subject that nobody knew could not be read. Nobody
+    /// can say whose it is, so that list vouches without it; no later one does.
     hidden: [Option<Mark>; MAX_SUBJECTS],
     stepped_back: [bool; MAX_SUBJECTS],
     /// Subjects that stepped back and have changed since the last `PodSync`.
@@ -438,7 +438,7 @@ impl Oracle {
                     earliest == Stage::Absent
                         || latest == Stage::Removed
                         || self.hidden[subject.index()]
-                            .is_some_and(|hiding| list.is_none_or(|list| list == hiding))
+                            .is_some_and(|hiding| list.is_none_or(|list| list <= hiding))
                 }
                 Shown::Unknown => true,
             };

@@ -54,7 +54,7 @@ pub(crate) struct Witness {
     /// Subjects that nobody knew and that the full relist which is being applied hides.
     pub(crate) hides: Vec<usize>,
     /// The newest full relist that hid each such subject. Nobody can say whose an item is that cannot
-    /// be read, so that list vouches without it; no other does.
+    /// be read, so that list vouches without it; no later one does.
     hidden: BTreeMap<usize, Mark>,
     revision: Revision,
     pub(crate) publications: u64,
@@ -391,7 +391,7 @@ impl Witness {
                         || self
                             .hidden
                             .get(&at)
-                            .is_some_and(|hiding| list.is_none_or(|list| list == *hiding))
+                            .is_some_and(|hiding| list.is_none_or(|list| list <= *hiding))
                 }
                 Shown::Unknown => true,
             };
