@@ -72,6 +72,9 @@ const HANGING: Duration = Duration::from_secs(10);
 /// How many times the cap may be out when calls hang.
 const CAPS_OUT: usize = 4;
 
+/// For how long the proof of a removal may wait for a full relist that serves many.
+const LONGEST_PROOF: Duration = Duration::from_secs(10);
+
 /// The least time between two full relists that readers of unlistable pods cause.
 const READERS_GAP: Duration = Duration::from_millis(100);
 
@@ -201,12 +204,27 @@ impl Engine {
     /// Makes a full relist due soon: at once, but no closer to the last one than a second or the fast
     /// period. For what costs a second and not a state.
     pub(super) fn want_relist_soon(&mut self) {
+        self.want_relist_at(self.now.mono);
+    }
+
+    /// The same, but not before a moment.
+    pub(super) fn want_relist_at(&mut self, at: Mono) {
         let gap = self.settings.fast_period.max(SETTLE);
-        let at = self
-            .relists
-            .begun
-            .map_or(self.now.mono, |begun| begun.at.after(gap));
-        self.relists.want(at.max(self.now.mono));
+        self.want_relist_after(gap, at);
+    }
+
+    /// Makes a full relist due for what nobody waits for: the proof of a removal that was told. On a busy
+    /// node there is always one to prove, and relists for that alone may take a hundredth of the time.
+    pub(super) fn want_relist_for_proof(&mut self) {
+        let soon = self.settings.fast_period.max(SETTLE);
+        let gap = self.relists.took.saturating_mul(100).min(LONGEST_PROOF);
+        self.want_relist_after(gap.max(soon), self.now.mono);
+    }
+
+    fn want_relist_after(&mut self, gap: Duration, at: Mono) {
+        let rested = self.relists.begun.map(|begun| begun.at.after(gap));
+        self.relists
+            .want(rested.unwrap_or(at).max(at).max(self.now.mono));
     }
 
     /// The time between the beginnings of two relists, as the mode has it.

@@ -56,9 +56,11 @@ impl Engine {
             }
             Verdict::Unjudged { ask_at } => {
                 self.counters.unjudged_absences += 1;
-                if Law::UnjudgedAbsenceIsAskedAgain.holds() {
-                    self.want_relist_soon();
-                    self.relists.want(ask_at.max(self.now.mono));
+                if is_removed {
+                    // It was told as gone: nothing but the proof is missing.
+                    self.want_relist_for_proof();
+                } else if Law::UnjudgedAbsenceIsAskedAgain.holds() {
+                    self.want_relist_at(ask_at);
                 }
                 if let Some(pod) = self.records.pods.get_mut(&uid)
                     && !pod.readers.is_empty()
