@@ -164,18 +164,6 @@ fn a_runtime_where_every_call_hangs_has_four_times_the_cap_of_them_out() {
     );
 }
 
-/// Types that no version of CRI has are counted as one, which a runtime cannot make grow.
-#[test]
-fn messages_of_types_that_are_made_up_are_counted_as_one_type() {
-    let mut node = Node::with_c1();
-    for number in [7, 77, 777] {
-        let message = node.event(EventKind::Other(number), "c1");
-        node.send(message);
-    }
-    let messages = &node.engine.counters().messages;
-    assert_eq!(messages.get(&EventKind::Other(-1)), Some(&3));
-}
-
 /// The hole of a frozen runtime begins when its heartbeat first fails: what lists find from then on is not
 /// held against the stream.
 #[test]

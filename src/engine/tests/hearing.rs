@@ -120,3 +120,48 @@ fn a_message_that_moves_a_container_on_brings_its_details_too() {
     );
     assert!(node.engine.counters().contradictions.is_empty());
 }
+
+/// A message without a snapshot about an id that nobody knows.
+fn hint_of(node: &Node, id: &str) -> RuntimeEvent {
+    RuntimeEvent {
+        id: id.into(),
+        kind: Created,
+        stamp: node.world.wall.0,
+        sandbox: None,
+        containers: Vec::new(),
+        refused: Vec::new(),
+    }
+}
+
+/// What the stream told without a snapshot is no miss; of how many ids that is remembered is bounded.
+#[test]
+fn of_a_thousand_unknown_ids_and_no_more_it_is_remembered_that_the_stream_told_of_them() {
+    let mut node = Node::with_c1();
+    node.hold(Call::FullRelist);
+    let first = hint_of(&node, "nobody");
+    // It makes a relist due, which begins before the others are heard of.
+    node.send(first);
+    for n in 0..1_000 {
+        let message = hint_of(&node, &format!("x{n}"));
+        node.send(message);
+        node.world.create("S1", &format!("x{n}"));
+    }
+    node.wait(0.5);
+    node.release();
+    node.wait(10.0);
+    assert_eq!(node.cache["P"].containers.len(), 1_001);
+    assert_eq!(node.misses(), 1);
+}
+
+/// A list that lacks what the stream told of has judged it: what comes under that id later was not told.
+#[test]
+fn what_the_stream_told_without_a_snapshot_counts_for_the_next_relist_alone() {
+    let mut node = Node::with_c1();
+    let message = hint_of(&node, "x1");
+    node.send(message);
+    node.wait(5.0);
+    node.world.create("S1", "x1");
+    node.relist();
+    node.wait(5.0);
+    assert_eq!(node.misses(), 1);
+}
