@@ -9,32 +9,32 @@ use sd_notify::NotifyState;
 
 /// Speaks to the service manager, if there is one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ServiceManager;
+pub(crate) struct ServiceManager;
 
 impl ServiceManager {
     /// The listeners answer.
-    pub fn ready(self) {
+    pub(crate) fn ready(self) {
         tell(&[NotifyState::Ready]);
     }
 
     /// How the daemon is, in a line.
-    pub fn status(self, words: &str) {
+    pub(crate) fn status(self, words: &str) {
         tell(&[NotifyState::Status(words)]);
     }
 
     /// The driver has answered just now.
-    pub fn alive(self) {
+    pub(crate) fn alive(self) {
         tell(&[NotifyState::Watchdog]);
     }
 
     /// The daemon begins to stop.
-    pub fn stopping(self) {
+    pub(crate) fn stopping(self) {
         tell(&[NotifyState::Stopping]);
     }
 
     /// How long the manager waits for [`ServiceManager::alive`] (`WatchdogSec`), if it does.
     #[must_use]
-    pub fn patience(self) -> Option<Duration> {
+    pub(crate) fn patience(self) -> Option<Duration> {
         sd_notify::watchdog_enabled()
     }
 }

@@ -22,7 +22,7 @@ const LEISURE: Duration = Duration::from_secs(5);
 
 /// Tells the service manager that the daemon serves, then how it is, until it is dropped. Without a
 /// beat for `timeout` it ends the process with a core, if the system is set to keep one.
-pub async fn attend(serving: Serving, timeout: Option<Duration>) {
+pub(crate) async fn attend(serving: Serving, timeout: Option<Duration>) {
     let manager = ServiceManager;
     let heart = Heart::default();
     if let Some(timeout) = timeout {

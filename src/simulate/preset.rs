@@ -28,6 +28,7 @@ use super::{
 
 /// A runtime that a [`Character`] is ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Preset {
     /// [`Character::containerd_1_6`].
     #[serde(rename = "containerd-1.6")]

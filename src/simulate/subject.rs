@@ -19,6 +19,7 @@ const CONTAINER_NAME_LABEL: &str = "io.kubernetes.container.name";
 
 /// A pod as whoever runs it describes it to the runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pod {
     /// Its uid.
     pub uid: PodUid,
@@ -123,6 +124,7 @@ impl Pod {
 
 /// A pod sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sandbox {
     /// Its id: 64 hexadecimal digits.
     pub id: SandboxId,
@@ -140,6 +142,7 @@ pub struct Sandbox {
 
 /// A container.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Container {
     /// Its id: 64 hexadecimal digits.
     pub id: ContainerId,

@@ -13,6 +13,7 @@ pub enum Fidelity {
 
 /// Where and how a replay left the recorded run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Deviations {
     /// The line at which it left the step.
     pub line: u64,

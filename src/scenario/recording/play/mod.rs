@@ -37,6 +37,7 @@ const LATENCY: Duration = Duration::from_millis(1);
 
 /// What came of a replay.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Replayed {
     /// The recording's header.
     pub header: Header,
@@ -85,6 +86,7 @@ pub fn play<R: BufRead>(
 
 /// A recording that was played, with what came of it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PlayedRecording {
     /// How it went.
     pub replayed: Replayed,
