@@ -111,4 +111,8 @@ pub mod stats {
 mod guide {
     #[doc = include_str!("../README.md")]
     struct Readme;
+    #[doc = include_str!("../docs/from-the-kubelet.md")]
+    struct FromTheKubelet;
+    #[doc = include_str!("../docs/testing-agents.md")]
+    struct TestingAgents;
 }
