@@ -169,12 +169,6 @@ impl Serving {
         self.inner.ring.epoch()
     }
 
-    /// When it began.
-    #[must_use]
-    pub fn started(&self) -> Now {
-        self.inner.started
-    }
-
     /// The flight recorder, if one runs.
     #[must_use]
     pub fn last_minutes(&self) -> Option<&dyn LastMinutes> {

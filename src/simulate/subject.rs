@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::lifecycle::{
-    ContainerId, EventKind, PodIdentity, PodUid, ReportedState, SandboxId, UnixNanos,
-};
+use crate::lifecycle::{ContainerId, EventKind, PodUid, ReportedState, SandboxId, UnixNanos};
 
 /// Labels of a pod or a container, by key.
 pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
@@ -72,16 +70,6 @@ impl Pod {
     pub fn label(mut self, key: impl Into<Arc<str>>, value: impl Into<Arc<str>>) -> Self {
         self.labels.insert(key.into(), value.into());
         self
-    }
-
-    /// Which pod it is.
-    #[must_use]
-    pub fn identity(&self) -> PodIdentity {
-        PodIdentity {
-            uid: self.uid.clone(),
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
     }
 
     /// The labels that its sandboxes show: the kubelet's and its own.
