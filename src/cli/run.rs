@@ -22,7 +22,7 @@ use crate::Builder;
 use crate::cri::Tap;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder};
 use crate::serve::grpc::SocketConfig;
-use crate::serve::notify::ServiceManager;
+use crate::serve::notify;
 use crate::serve::{Daemon, DaemonConfig, HttpConfig, LastMinutes, Limits, RingLimits, vitals};
 use file::{ConfigFile, DEFAULT_FILE, FILE_VARIABLE, FileError};
 pub(crate) use keys::{Flags, Key};
@@ -185,7 +185,7 @@ pub(crate) async fn run(
     };
     let stop = async {
         stop.await;
-        ServiceManager.stopping();
+        notify::stopping();
     };
     Ok(crate::serve::run(daemon, stop).await?)
 }

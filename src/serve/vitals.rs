@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, warn};
 
 use super::Serving;
-use super::notify::ServiceManager;
+use super::notify;
 use super::watchdog::{Heart, watch_over};
 
 /// Beats within the time allowed: one may be late without harm.
@@ -23,7 +23,6 @@ const LEISURE: Duration = Duration::from_secs(5);
 /// Tells the service manager that the daemon serves, then how it is, until it is dropped. Without a
 /// beat for `timeout` it ends the process with a core, if the system is set to keep one.
 pub(crate) async fn attend(serving: Serving, timeout: Option<Duration>) {
-    let manager = ServiceManager;
     let heart = Heart::default();
     if let Some(timeout) = timeout {
         let stuck = || {
@@ -36,8 +35,8 @@ pub(crate) async fn attend(serving: Serving, timeout: Option<Duration>) {
             warn!(%error, "Watchdog has no thread; a driver that hangs will not be noticed");
         }
     }
-    manager.ready();
-    let mut beats = interval(pace(timeout, manager.patience()));
+    notify::ready();
+    let mut beats = interval(pace(timeout, notify::patience()));
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = String::new();
     loop {
@@ -45,10 +44,10 @@ pub(crate) async fn attend(serving: Serving, timeout: Option<Duration>) {
         let status = serving.status().await;
         if status.driver.answers {
             heart.beat();
-            manager.alive();
+            notify::alive();
         }
         if status.words != told {
-            manager.status(&status.words);
+            notify::status(&status.words);
             told = status.words;
         }
     }

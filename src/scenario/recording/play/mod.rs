@@ -9,7 +9,7 @@
 //! version, has other settings, or the recording is an excerpt) it has left the step for good. From there
 //! it keeps its own timers; recorded messages still come when they came; a question that was
 //! recorded as well gets the recorded answer when that came; any other is answered from what the
-//! recording [knows](Known) at that moment of each id, else as soon as it knows, else as
+//! recording knows (`known`) at that moment of each id, else as soon as it knows, else as
 //! unrecorded. Each of those is counted.
 
 mod answers;
