@@ -14,12 +14,12 @@ mod feeder;
 pub mod grpc;
 pub mod http;
 mod metrics;
-pub(crate) mod notify;
+mod notify;
 mod position;
 mod ring;
 pub mod status;
-pub(crate) mod vitals;
-pub(crate) mod watchdog;
+pub mod vitals;
+mod watchdog;
 mod watchers;
 
 use std::future::Future;

@@ -20,9 +20,10 @@ const BEATS: u32 = 4;
 /// The time between beats that nobody needs sooner: how old the status that systemd shows may be.
 const LEISURE: Duration = Duration::from_secs(5);
 
-/// Tells the service manager that the daemon serves, then how it is, until it is dropped. Without a
+/// Tells the service manager that the daemon serves, then how it is, and once it is dropped that the
+/// daemon stops. For [`Daemon::beside`](super::Daemon::beside). Without a
 /// beat for `timeout` it ends the process with a core, if the system is set to keep one.
-pub(crate) async fn attend(serving: Serving, timeout: Option<Duration>) {
+pub async fn attend(serving: Serving, timeout: Option<Duration>) {
     let heart = Heart::default();
     if let Some(timeout) = timeout {
         let stuck = || {
@@ -36,6 +37,7 @@ pub(crate) async fn attend(serving: Serving, timeout: Option<Duration>) {
         }
     }
     notify::ready();
+    let _farewell = Farewell;
     let mut beats = interval(pace(timeout, notify::patience()));
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = String::new();
@@ -50,6 +52,15 @@ pub(crate) async fn attend(serving: Serving, timeout: Option<Duration>) {
             notify::status(&status.words);
             told = status.words;
         }
+    }
+}
+
+/// Tells the service manager that the daemon stops, when it stops being attended to.
+struct Farewell;
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        notify::stopping();
     }
 }
 
