@@ -96,7 +96,7 @@ pub use character::{
 use churn::ChurnPlan;
 pub use fault::{AsOf, Fault, FaultId, Outcome};
 pub use operations::RunningPod;
-pub use preset::Preset;
+pub use preset::{Preset, UnknownPreset};
 pub use queue::EventCounts;
 pub use raw::{RawContainer, RawContainerMetadata, RawEvent, RawSandbox, RawSandboxMetadata};
 pub use rpc::{Rpc, RpcCounts};

@@ -70,14 +70,22 @@ impl fmt::Display for Preset {
     }
 }
 
-impl FromStr for Preset {
-    type Err = String;
+/// A name that no runtime has here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the runtimes are {}", Preset::ALL.map(Preset::name).join(", "))]
+#[non_exhaustive]
+pub struct UnknownPreset {
+    /// What was given.
+    pub given: String,
+}
 
-    fn from_str(name: &str) -> Result<Self, String> {
+impl FromStr for Preset {
+    type Err = UnknownPreset;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPreset> {
         let found = Self::ALL.into_iter().find(|preset| preset.name() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("the runtimes are {names}")
+        found.ok_or_else(|| UnknownPreset {
+            given: name.to_owned(),
         })
     }
 }
@@ -93,6 +101,8 @@ mod tests {
             let written = serde_json::to_value(preset).unwrap();
             assert_eq!(written, preset.name());
         }
-        assert!("docker".parse::<Preset>().unwrap_err().contains("cri-o"));
+        let refused = "docker".parse::<Preset>().unwrap_err();
+        assert_eq!(refused.given, "docker");
+        assert!(refused.to_string().contains("cri-o"), "{refused}");
     }
 }

@@ -34,6 +34,16 @@ if grep -nE '^    (\$ )?(pleg|curl) ' "$root"/docs/*.md; then
     exit 1
 fi
 
+# Every link leads somewhere.
+for file in "$root"/docs/*.md; do
+    for target in $(grep -oE '\]\([^)# ]+' "$file" | cut -c3- | grep -v '^https\?:' || true); do
+        [ -e "$root/docs/$target" ] || {
+            echo "$file links to $target, which is not there" >&2
+            exit 1
+        }
+    done
+done
+
 # Writes each block to blocks/FILE:LINE with its marks in the first line; console blocks as the commands typed.
 mkdir "$work/blocks"
 for file in "$root"/docs/*.md; do
