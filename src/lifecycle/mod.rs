@@ -14,10 +14,11 @@ mod status;
 mod time;
 mod transition;
 
-pub use details::{ContainerDetails, ContainerEnd, SandboxDetails, Standing};
 pub use event::{EventSubject, Exit, LifecycleEvent, LifecycleKind, Source};
 pub use id::{ContainerId, PodIdentity, PodUid, SandboxId, SubjectId, SubjectKind};
 // The rules themselves: what the engine and the audit are made of, and no promise to anybody else.
+#[doc(hidden)]
+pub use details::{ContainerDetails, ContainerEnd, SandboxDetails, Standing};
 #[doc(hidden)]
 pub use merge::{Knowledge, Verdict, Window};
 pub use observation::{
