@@ -11,11 +11,16 @@ use crate::simulate::Preset;
 
 #[derive(Debug, PartialEq, ClapArgs)]
 #[command(after_help = "\
-Ends at Ctrl-C and prints what it was asked, what it told and what it cost.
+Ends at Ctrl-C and prints what it was asked, what it told and what it cost; on SIGUSR2 it prints what
+that has been so far, and goes on.
 
-Example: a big node that stumbles after ten seconds
+Examples: a big node that stumbles after ten seconds
   pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 --burst 1000 \\
-    --burst-after 10s")]
+    --burst-after 10s
+
+A load for another client: quiet until SIGUSR1, then 100 starts and ends a second
+  pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 --churn 100/s --held \\
+    --output json")]
 pub(crate) struct SimulateArgs {
     /// The socket to serve
     #[arg(long, value_name = "ENDPOINT")]
@@ -37,6 +42,10 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "RATE", default_value = "6/s")]
     pub(crate) churn: ChurnRate,
 
+    /// Churn by restarts alone: pods stay, and every start works
+    #[arg(long)]
+    pub(crate) restarts_only: bool,
+
     /// Container ends and starts at once, on SIGUSR1 and after --burst-after
     #[arg(long, value_name = "N", value_parser = within::<1, 100_000>)]
     pub(crate) burst: Option<usize>,
@@ -44,6 +53,10 @@ pub(crate) struct SimulateArgs {
     /// When the first burst comes by itself
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, requires = "burst")]
     pub(crate) burst_after: Option<Duration>,
+
+    /// Let nothing happen before the first SIGUSR1
+    #[arg(long)]
+    pub(crate) held: bool,
 
     /// Answer lists in streams too, this many items a message (containerd: 5000)
     #[arg(long, value_name = "N", value_parser = within::<1, 1_000_000>)]
@@ -55,7 +68,8 @@ pub(crate) struct SimulateArgs {
 
     /// Let what happens to the runtime in this scenario happen here; see `pleg replay`
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "character", "pods", "containers", "churn", "burst", "streaming_lists", "seed",
+        "character", "pods", "containers", "churn", "restarts_only", "burst", "held",
+        "streaming_lists", "seed",
     ])]
     pub(crate) scenario: Option<PathBuf>,
 
@@ -169,6 +183,7 @@ mod tests {
             "--listen unix:///x --churn 1e9/s",
             "--listen unix:///x --speed 0",
             "--listen unix:///x --burst-after 3s",
+            "--listen unix:///x --scenario story.yaml --held",
             "--listen unix:///x --character docker",
         ] {
             assert_eq!(parsed(words).unwrap_err().exit_code(), 2, "{words}");
