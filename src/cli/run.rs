@@ -22,7 +22,6 @@ use crate::Builder;
 use crate::cri::Tap;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder};
 use crate::serve::grpc::SocketConfig;
-use crate::serve::notify::ServiceManager;
 use crate::serve::{Daemon, DaemonConfig, HttpConfig, LastMinutes, Limits, RingLimits, vitals};
 use file::{ConfigFile, DEFAULT_FILE, FILE_VARIABLE, FileError};
 pub(crate) use keys::{Flags, Key};
@@ -182,10 +181,6 @@ pub(crate) async fn run(
             Box::pin(vitals::attend(serving, watchdog))
         })),
         config: settings.daemon(),
-    };
-    let stop = async {
-        stop.await;
-        ServiceManager.stopping();
     };
     Ok(crate::serve::run(daemon, stop).await?)
 }

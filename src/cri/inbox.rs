@@ -95,6 +95,7 @@ impl From<StreamItem> for Input {
 
 /// What the reader and its inbox have counted since they began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReaderCounts {
     /// Streams asked for.
     pub sessions: u64,
