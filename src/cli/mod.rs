@@ -105,10 +105,10 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
             Command::Watch(watch) => watch::run(runtime, &watch, variable, stop).await?,
             Command::Record(record) => record::run(runtime, &record, stop).await?,
             Command::RecordLast(record) => record::fetch(&record, stop).await?,
-            Command::Pods(pods) => pods::run(runtime, &pods, stop).await?,
+            Command::Pods(pods) => pods::run(runtime, &pods, variable, stop).await?,
             Command::Run(run) => run::run(runtime, run, stop).await?,
-            Command::Verify(verify) => return verify::run(runtime, &verify, stop).await,
-            Command::Status(status) => return status::run(&status, stop).await,
+            Command::Verify(verify) => return verify::run(runtime, &verify, variable, stop).await,
+            Command::Status(status) => return status::run(&status, variable, stop).await,
             // Played above: virtual time wants event loops of its own.
             Command::Replay(_) => {}
             #[cfg(feature = "simulate")]

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::Variable;
-use super::args::{GlobalArgs, RunArgs};
+use super::args::RunArgs;
 use super::attach;
 use super::config::RuntimeConfig;
 use crate::Builder;
@@ -55,24 +55,25 @@ impl RunConfig {
     /// # Errors
     ///
     /// A file that was named but is not there, and anything that cannot be understood.
-    pub(crate) fn understand(
-        args: RunArgs,
-        global: &GlobalArgs,
-        variable: Variable<'_>,
-    ) -> Result<Self, SettingsError> {
+    pub(crate) fn understand(args: RunArgs, variable: Variable<'_>) -> Result<Self, SettingsError> {
         let mut flags = args.settings;
         let everybodys = [
             (
                 Key::RuntimeEndpoint,
-                global.runtime_endpoint.as_ref().map(ToString::to_string),
+                args.runtime
+                    .runtime_endpoint
+                    .as_ref()
+                    .map(ToString::to_string),
             ),
             (
                 Key::MaxMessageSize,
-                global.max_message_size.map(|limit| limit.0.to_string()),
+                args.runtime
+                    .max_message_size
+                    .map(|limit| limit.0.to_string()),
             ),
             (
                 Key::LogLevel,
-                global.log_level.as_ref().map(ToString::to_string),
+                args.runtime.log_level.as_ref().map(ToString::to_string),
             ),
         ];
         for (key, typed) in everybodys {

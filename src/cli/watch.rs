@@ -18,7 +18,7 @@ use super::attach;
 use super::config::{RuntimeConfig, WatchConfig};
 use super::daemon::{self, Found};
 use super::follow::{Console, Ending, Followed, follow};
-use super::output::style::Colour;
+use super::output::style::Screen;
 use super::{say, signals};
 use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
@@ -139,8 +139,8 @@ fn console(variable: Variable<'_>) -> Console<tokio::io::Stdout, tokio::io::Stde
     Console {
         out: tokio::io::stdout(),
         err: tokio::io::stderr(),
-        out_colour: Colour::suiting(&std::io::stdout(), variable),
-        err_colour: Colour::suiting(&std::io::stderr(), variable),
+        out_screen: Screen::of(&std::io::stdout(), variable),
+        err_screen: Screen::of(&std::io::stderr(), variable),
     }
 }
 

@@ -14,11 +14,11 @@ use crate::simulate::Preset;
 Ends at Ctrl-C and prints what it was asked, what it told and what it cost.
 
 Example: a big node that stumbles after ten seconds
-  pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 --burst 1000 \\
-    --burst-after 10s")]
+  pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 \\
+    --burst 1000 --burst-after 10s")]
 pub(crate) struct SimulateArgs {
     /// The socket to serve
-    #[arg(long, value_name = "ENDPOINT")]
+    #[arg(long, value_name = "SOCKET")]
     pub(crate) listen: Endpoint,
 
     /// The runtime to be: containerd-1.6, containerd-1.7, containerd-2, cri-o or cri-o-events-off
@@ -64,10 +64,9 @@ pub(crate) struct SimulateArgs {
     pub(crate) lasting: Option<Duration>,
 
     /// How to print what it was asked and what it cost
-    #[arg(long, short = 'o', value_enum, default_value_t)]
+    #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: AccountFormat,
 
-    // The same as the global one, but it needs no --simulate here.
     /// Let the simulation repeat itself: the same number, the same pods and crashes
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
