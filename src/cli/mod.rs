@@ -28,7 +28,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Args, CommandArgs};
 use config::{Command, Config, ConfigError};
@@ -67,6 +67,17 @@ pub fn main() -> ExitCode {
         );
         ExitCode::from(if judges || is_usage { 2 } else { 1 })
     })
+}
+
+/// All that can be typed, for completions and manual pages: with the flags that the help leaves out
+/// because it must fit a screen.
+#[must_use]
+pub fn command() -> clap::Command {
+    let mut command = Args::command();
+    for subcommand in command.get_subcommands_mut() {
+        *subcommand = std::mem::take(subcommand).mut_args(|arg| arg.hide(false));
+    }
+    command
 }
 
 fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {

@@ -284,12 +284,12 @@ shop/web-1     app#2    Exited   137 OOMKilled  About a minute ago  d1d1d1d1d1d1
     #[test]
     fn on_a_narrow_screen_containers_stand_under_their_pod() {
         assert_eq!(
-            table(&one(), UnixNanos(NOON), true, screen(Some(80))),
+            table(&one(), UnixNanos(NOON), true, screen(Some(78))),
             "\
-NAMESPACE/POD  STATE    EXIT/REASON    AGE   ID
-shop/web-1     Ready    -              60m   5a5a5a5a5a5a5
-  app#3        Running  -              17s   c0c0c0c0c0c0c
-  app#2        Exited   137 OOMKilled  119s  d1d1d1d1d1d1d
+NAMESPACE/POD  STATE    EXIT/REASON    AGE  ID
+shop/web-1     Ready    -              60m  5a5a5a5a5a5a5
+  app#3        Running  -              17s  c0c0c0c0c0c0c
+  app#2        Exited   137 OOMKilled  90s  d1d1d1d1d1d1d
 "
         );
         let mut long = samples::status();

@@ -60,19 +60,18 @@ pub(crate) fn wrapped(text: &str, indent: usize, width: Option<usize>) -> String
     };
     let mut lines = String::with_capacity(text.len());
     let mut column = 0;
-    for word in text.split(' ') {
+    for (number, word) in text.split(' ').enumerate() {
         let length = word.chars().count();
-        let begins = column == 0;
-        if !begins && column + 1 + length > width {
+        if number > 0 && column + 1 + length > width {
             lines.push('\n');
             lines.extend(std::iter::repeat_n(' ', indent));
             column = indent;
-        } else if !begins {
+        } else if number > 0 {
             lines.push(' ');
             column += 1;
         }
         lines.push_str(word);
-        // A word that is one line break long, or has one in it, begins a line.
+        // A line break of the text's own begins a line.
         column = match word.rsplit_once('\n') {
             Some((_, rest)) => rest.chars().count(),
             None => column + length,

@@ -118,10 +118,14 @@ impl Flight {
             return Err(io::Error::other("nothing has been recorded yet"));
         };
         let is_excerpt = self.is_excerpt || first > 0;
-        let header = Header {
+        let mut header = Header {
             excerpt: is_excerpt,
             ..encoder.header().clone()
         };
+        // A daemon begins before its runtime has told who it is.
+        if header.runtime.is_none() {
+            header.runtime = self.known.version().cloned();
+        }
         let mut recorded = Recorded::default();
         let mut head = serde_json::to_vec(&header)?;
         head.push(b'\n');

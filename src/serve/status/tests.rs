@@ -111,6 +111,17 @@ fn polling_says_why_and_when_it_will_try_again() {
          last relist 1 s ago"
     );
     assert_eq!(
+        words(polling(PollingReason::Unresponsive), &noted),
+        "Polling each second, because the runtime stopped answering its heartbeat 60 s ago: \
+         3 misses; last relist 1 s ago"
+    );
+    noted.mode_since = Some(second(100));
+    assert_eq!(
+        words(polling(PollingReason::Unresponsive), &noted),
+        "Polling each second, because the runtime stopped answering its heartbeat just now: \
+         3 misses; last relist 1 s ago"
+    );
+    assert_eq!(
         words(polling(PollingReason::Disabled), &noted),
         "Polling each second, because events are switched off; last relist 1 s ago"
     );
