@@ -333,7 +333,8 @@ fn without_a_runtime_the_error_names_what_was_tried_and_what_else_can_be_done() 
         format!(
             "pleg: no container runtime answers; tried:\n  \
              {missing} (from --runtime-endpoint): no such file\n\
-             See what runs without a runtime: add --simulate.\n"
+             Is the runtime up? --runtime-endpoint or CONTAINER_RUNTIME_ENDPOINT names its socket; \
+             --simulate follows a simulated runtime instead.\n"
         )
     );
 }

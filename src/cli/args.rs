@@ -188,7 +188,7 @@ pub(crate) struct WatchArgs {
     pub(crate) lasting: Option<Duration>,
 
     /// End after this many events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) count: Option<u64>,
 
     /// Only events of this type: Started, Died, Removed or PodSync; may be repeated
@@ -413,6 +413,11 @@ pub(crate) enum Begin {
     Snapshot,
     // With the next change
     Now,
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "must be a whole number of at least 1".to_owned())
 }
 
 fn parse_kind(text: &str) -> Result<LifecycleKind, String> {

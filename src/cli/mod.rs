@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
         CommandArgs::Verify(_) | CommandArgs::Status(_)
     );
     run(args, &variable).unwrap_or_else(|error| {
-        say(&format!("pleg: {error:#}"));
+        complain(&error);
         // Settings that make no sense are a usage error, wherever they were written.
         let is_usage = matches!(
             error.downcast_ref(),
@@ -144,6 +144,19 @@ fn log_to_stderr(config: &Config, variable: Variable<'_>) {
         LogFormat::Text => lines.try_init(),
         LogFormat::Json => lines.json().flatten_event(true).try_init(),
     };
+}
+
+/// Says why something could not be done, without the numbers of the system's errors, whose words stand
+/// before them.
+fn complain(error: &anyhow::Error) {
+    let mut words = format!("pleg: {error:#}");
+    while let Some(begin) = words.find(" (os error ") {
+        let Some(length) = words.get(begin..).and_then(|rest| rest.find(')')) else {
+            break;
+        };
+        words.replace_range(begin..=begin + length, "");
+    }
+    say(&words);
 }
 
 /// Says something beside the results. Text of a runtime may be in it, so it is made harmless.

@@ -53,7 +53,8 @@ pub(crate) async fn run(
 
 /// What a daemon knows.
 async fn ask(found: &Found) -> anyhow::Result<Vec<Arc<PodStatus>>> {
-    let status = found.client.status().await?;
+    let failed = |error| found.failed("ask the daemon", error);
+    let status = found.client.status().await.map_err(failed)?;
     if status.last_relist_seconds_ago.is_none() {
         bail!(
             "the daemon at {} has not listed the runtime yet: {}",
@@ -61,7 +62,7 @@ async fn ask(found: &Found) -> anyhow::Result<Vec<Arc<PodStatus>>> {
             status.words
         );
     }
-    Ok(found.client.pods().await?)
+    found.client.pods().await.map_err(failed)
 }
 
 /// What goes to stdout, and what is said beside it.

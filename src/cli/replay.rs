@@ -195,7 +195,15 @@ fn recording(
     keep_trace: bool,
     expected: Option<&Deliveries>,
 ) -> anyhow::Result<Replayed> {
-    let played = play_file(path, keep_trace)?;
+    let name = path.to_string_lossy();
+    let named_so = [".jsonl", ".zst"].iter().any(|end| name.ends_with(end));
+    let played = match play_file(path, keep_trace) {
+        // Only if it is there: its name is no reason that it is not.
+        Err(error) if !named_so && path.exists() => Err(error).context(
+            "taken for a recording, since a scenario's name ends in .yaml (pleg record makes one)",
+        )?,
+        played => played?,
+    };
     let differences = expected
         .map(|expected| expected.differences(&played.deliveries))
         .unwrap_or_default();

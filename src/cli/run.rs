@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use super::Variable;
 use super::args::RunArgs;
@@ -21,9 +21,11 @@ use super::config::RuntimeConfig;
 use crate::Builder;
 use crate::cri::Tap;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder};
-use crate::serve::grpc::SocketConfig;
+use crate::serve::grpc::{SocketConfig, SocketError};
 use crate::serve::notify::ServiceManager;
-use crate::serve::{Daemon, DaemonConfig, HttpConfig, LastMinutes, Limits, RingLimits, vitals};
+use crate::serve::{
+    Daemon, DaemonConfig, DaemonError, HttpConfig, LastMinutes, Limits, RingLimits, vitals,
+};
 use file::{ConfigFile, DEFAULT_FILE, FILE_VARIABLE, FileError};
 pub(crate) use keys::{Flags, Key};
 use layers::{Layers, Refused};
@@ -188,7 +190,29 @@ pub(crate) async fn run(
         stop.await;
         ServiceManager.stopping();
     };
-    Ok(crate::serve::run(daemon, stop).await?)
+    let served = crate::serve::run(daemon, stop).await;
+    served.map_err(|error| {
+        let advice = advice(&error);
+        anyhow!("{:#}{advice}", anyhow::Error::new(error))
+    })
+}
+
+/// What whoever started a daemon in vain can do.
+fn advice(error: &DaemonError) -> &'static str {
+    match error {
+        DaemonError::Http { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+            "\nAnother pleg run? --http-listen names another address, port 0 takes a free one, off \
+             serves none."
+        }
+        DaemonError::Http { .. } => "\n--http-listen names another address; off serves none.",
+        DaemonError::Socket(SocketError::Io { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            "\nThe usual socket is root's: try sudo, or name another with --grpc-listen."
+        }
+        DaemonError::Socket(_) => "\n--grpc-listen names another socket; off serves none.",
+        _ => "",
+    }
 }
 
 /// The flight recorder, as the daemon serves it.

@@ -15,7 +15,7 @@ use super::daemon::{self, DaemonChoice};
 use super::follow::write;
 use super::output::style::{Screen, Tone};
 use super::output::text::{message, shown, wrapped};
-use super::{Variable, say};
+use super::{Variable, complain};
 use crate::serve::status::{Age, Status};
 
 /// What `status` prints.
@@ -38,7 +38,8 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let asked = async {
         let found = daemon::must_find(&config.daemon).await?;
-        Ok::<_, anyhow::Error>(found.client.status().await?)
+        let status = found.client.status().await;
+        status.map_err(|error| found.failed("ask the daemon", error))
     };
     let status = tokio::select! {
         biased;
@@ -48,7 +49,7 @@ pub(crate) async fn run(
     let status = match status {
         Ok(status) => status,
         Err(error) => {
-            say(&format!("pleg: {error:#}"));
+            complain(&error);
             return Ok(ExitCode::from(CANNOT_TELL));
         }
     };

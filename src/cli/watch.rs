@@ -37,7 +37,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     tokio::pin!(stop);
     if let Some(path) = &config.dump_last {
-        check_folder(path)?;
+        check_place(path)?;
     }
     if let Some(found) = daemon::find(&config.daemon).await? {
         return through(&found, config, variable, stop).await;
@@ -127,10 +127,9 @@ async fn through(
         .await
         .context("cannot write to standard output")?;
     match failure.into_inner() {
-        Some(error) if ending == Ending::FeedEnded => Err(error).context(format!(
-            "cannot watch through the daemon at {}",
-            found.socket
-        )),
+        Some(error) if ending == Ending::FeedEnded => {
+            Err(found.failed("watch through the daemon", error))
+        }
         _ => Ok(()),
     }
 }
@@ -187,14 +186,20 @@ fn say_dumped(path: &Path, written: &std::io::Result<Recorded>) {
 }
 
 /// A file that cannot be written should not be found out at the end.
-pub(super) fn check_folder(path: &Path) -> anyhow::Result<()> {
+pub(super) fn check_place(path: &Path) -> anyhow::Result<()> {
+    if path.is_dir() {
+        bail!(
+            "cannot write {}: it is a folder; name a file in it",
+            path.display()
+        );
+    }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     if !folder.is_dir() {
         bail!(
-            "cannot write {}: there is no folder {}",
+            "cannot write {}: there is no folder {}; make it first",
             path.display(),
             folder.display()
         );
