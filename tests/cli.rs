@@ -319,6 +319,8 @@ fn whoever_follows_events_that_others_then_miss_is_told_so_in_one_line() {
         "watch --count 1 --no-events"
     ));
     assert!(!is_told(Character::containerd_2(), "watch --count 1"));
+    // It has no events that could be taken.
+    assert!(!is_told(Character::containerd_1_6(), "watch --count 1"));
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder, Recorded};
 use crate::serve::grpc::{self, Watched};
+use crate::verify::Habits;
 
 /// How long the end may take: closing the event stream and its thread.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -209,46 +210,11 @@ pub(super) fn check_place(path: &Path) -> anyhow::Result<()> {
 
 /// Says so if following the events of this runtime has a price for others.
 pub(super) fn warn_of_taking_events(version: &RuntimeVersion) {
-    if takes_events_away(version) {
+    if Habits::of(version).one_queue_for_all() {
         say(&format!(
             "pleg: {} {} has one queue of events for all its clients: following it takes events \
              away from any other event client of this node; --no-events polls instead",
             version.name, version.version
         ));
-    }
-}
-
-/// Whether the runtime gives each event to one client only: containerd before 2 does.
-fn takes_events_away(version: &RuntimeVersion) -> bool {
-    let number = version.version.trim_start_matches('v');
-    let major = number
-        .split('.')
-        .next()
-        .and_then(|major| major.parse().ok());
-    &*version.name == "containerd" && major.is_some_and(|major: u32| major < 2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_containerd_before_2_takes_events_away() {
-        for (name, version, expected) in [
-            ("containerd", "1.7.24~ds1", true),
-            ("containerd", "v1.6.20", true),
-            ("containerd", "2.1.9", false),
-            ("containerd", "v2.0.0-rc.1", false),
-            ("containerd", "10.0.0", false),
-            ("containerd", "unknown", false),
-            ("cri-o", "1.36.3", false),
-        ] {
-            let version = RuntimeVersion {
-                name: name.into(),
-                version: version.into(),
-                api_version: "v1".into(),
-            };
-            assert_eq!(takes_events_away(&version), expected, "{name} {version:?}");
-        }
     }
 }
