@@ -13,11 +13,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use tracing::info;
 
 use super::Variable;
 use super::args::RunArgs;
 use super::attach;
-use super::config::RuntimeConfig;
+use super::config::{RuntimeChoice, RuntimeConfig};
+use super::discover::Candidate;
 use crate::Builder;
 use crate::cri::Tap;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder};
@@ -159,6 +161,11 @@ pub(crate) async fn run(
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let settings = config.settings;
+    if let RuntimeChoice::Node(candidates) = &runtime.choice {
+        for Candidate { endpoint, origin } in candidates {
+            info!("The runtime is looked for at {endpoint} ({origin})");
+        }
+    }
     let (builder, _churn) = attach::for_daemon(runtime, settings.evented)?;
     let (tap, last_minutes) = match settings.flight_recorder {
         None => (None, None),

@@ -41,9 +41,9 @@ impl fmt::Display for Why {
             Self::NoSocket => f.write_str("is a file or a folder, no socket"),
             Self::Connect(error) => f.write_str(&refusal(error)),
             Self::Answer(failure) => match failure.kind {
-                FailureKind::Unimplemented => {
-                    write!(f, "answers, but knows no CRI v1: {failure}")
-                }
+                FailureKind::Unimplemented => f.write_str(
+                    "answers, but serves no CRI v1: it is an older runtime, or no runtime",
+                ),
                 FailureKind::DeadlineExceeded => {
                     write!(f, "accepts, but does not answer: {failure}")
                 }
@@ -163,7 +163,7 @@ Is the runtime up? --runtime-endpoint or CONTAINER_RUNTIME_ENDPOINT names its so
             error.to_string(),
             "\
 no container runtime answers; tried:
-  tcp://1.2.3.4 (from /etc/crictl.yaml): answers, but knows no CRI v1: Version: unknown service
+  tcp://1.2.3.4 (from /etc/crictl.yaml): answers, but serves no CRI v1: it is an older runtime, or no runtime
 Is the runtime up? --runtime-endpoint or CONTAINER_RUNTIME_ENDPOINT names its socket; --simulate follows a simulated runtime instead."
         );
     }
