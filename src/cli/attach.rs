@@ -385,7 +385,7 @@ mod tests {
             .iter()
             .map(|attempt| attempt.why.to_string())
             .collect();
-        let no_socket = "is no socket, but a file or a folder";
+        let no_socket = "is a file or a folder, no socket";
         assert_eq!(told[..2], [no_socket, no_socket]);
         assert!(told[2].contains("nobody listens"), "{told:?}");
     }

@@ -302,10 +302,8 @@ shop/web-1     Ready    -              60m  5a5a5a5a5a5a5
         );
         let pod = text.lines().nth(1).unwrap();
         assert!(pod.starts_with("shop/") && pod.contains("…"), "{text}");
-        assert!(
-            pod.ends_with("  -     -"),
-            "a pod without sandbox has its line: {text}"
-        );
+        let cells: Vec<_> = pod.split_whitespace().skip(1).collect();
+        assert_eq!(cells, ["-"; 4], "a pod without sandbox has its line");
     }
 
     #[test]
