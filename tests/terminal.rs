@@ -2,7 +2,8 @@
 //! terminal of its own.
 #![cfg(all(feature = "cli", feature = "simulate"))]
 
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 /// What the command shows on a terminal of so many columns, without the terminal's carriage returns.
 fn shown(columns: usize, words: &str, variables: &[(&str, &str)]) -> String {
@@ -17,7 +18,7 @@ fn shown(columns: usize, words: &str, variables: &[(&str, &str)]) -> String {
         .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .output()
-        .expect("script starts");
+        .expect("`script`, of util-linux, starts");
     assert!(output.status.success(), "{words}: {output:?}");
     String::from_utf8(output.stdout)
         .expect("UTF-8")
@@ -46,25 +47,76 @@ fn fits(columns: usize, text: &str) {
 
 #[test]
 fn everything_fits_80_columns() {
-    for words in [
-        "watch --simulate --for 2s",
-        "watch --simulate --for 1s --no-events",
-        "pods --simulate",
-        "verify --simulate --for 2s",
-        "replay tests/report/busy-node.yaml",
-        "simulate --listen unix:///tmp/pleg-terminal.sock --for 1s",
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let simulate = format!(
+        "simulate --listen unix://{}/cri.sock --for 1s",
+        folder.path().display()
+    );
+    for (words, lines) in [
+        ("watch --simulate --for 2s", 10),
+        ("watch --simulate --for 1s --no-events", 10),
+        ("pods --simulate", 10),
+        ("verify --simulate --for 2s", 10),
+        ("replay tests/report/busy-node.yaml", 1),
+        (&simulate, 4),
     ] {
         let text = shown(80, words, &[]);
-        assert!(
-            text.lines().count() > 1 || words.starts_with("replay"),
-            "{words}: {text}"
-        );
+        assert!(text.lines().count() >= lines, "{words}: {text}");
         fits(80, &text);
     }
     for words in ["watch --simulate --for 1s", "pods --simulate"] {
         fits(100, &shown(100, words, &[]));
         fits(160, &shown(160, words, &[]));
     }
+}
+
+/// A daemon on the simulated runtime, ended when this is dropped.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It fails only if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_a_daemon_tells_fits_80_columns_and_is_green_if_it_is_well() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let socket = format!("{}/pleg.sock", folder.path().display());
+    let mut daemon = Command::new(env!("CARGO_BIN_EXE_pleg"))
+        .args([
+            "run",
+            "--simulate",
+            "--http-listen",
+            "off",
+            "--grpc-listen",
+            &socket,
+        ])
+        .env_clear()
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let log = BufReader::new(daemon.stderr.take().expect("a pipe"));
+    let daemon = Daemon(daemon);
+    // The mode changes once a relist has begun after the stream stood, and that one has ended.
+    let mut lines = log.lines().map(|line| line.expect("UTF-8"));
+    assert!(lines.any(|line| line.contains("to=Evented")));
+    let status = shown(80, &format!("status --daemon {socket}"), &[]);
+    assert!(
+        status.starts_with("Events, audited every 1 s"),
+        "{status:?}"
+    );
+    assert!(
+        status.contains("\nHealth      \u{1b}[32mok\u{1b}[0m\n"),
+        "{status:?}"
+    );
+    fits(80, &status);
+    let watch = shown(80, &format!("watch --daemon {socket} --for 1s"), &[]);
+    assert!(watch.contains("Started  "), "{watch}");
+    fits(80, &watch);
+    drop(daemon);
 }
 
 #[test]
