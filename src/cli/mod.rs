@@ -33,7 +33,7 @@ use clap::{CommandFactory, Parser};
 use args::{Args, CommandArgs};
 use config::{Command, Config, ConfigError};
 use discover::{DEFAULT_CONFIG, Surroundings, USUAL_SOCKETS};
-use output::style::Colour;
+use output::style::{self, Colour};
 use output::text;
 use run::{LogFormat, RunConfig};
 
@@ -162,5 +162,10 @@ fn complain(error: &anyhow::Error) {
 /// Says something beside the results. Text of a runtime may be in it, so it is made harmless.
 fn say(message: &str) {
     // If stderr cannot be written there is nowhere left to complain.
-    let _ = writeln!(std::io::stderr(), "{}", text::message(message));
+    let width = style::width(&std::io::stderr());
+    let _ = writeln!(
+        std::io::stderr(),
+        "{}",
+        text::wrapped(&text::message(message), 2, width)
+    );
 }

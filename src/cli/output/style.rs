@@ -20,14 +20,19 @@ impl Screen {
         stream: &(impl IsTerminal + AsFd),
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
-        let size = stream.is_terminal().then(|| tcgetwinsize(stream).ok());
-        let width = size.flatten().map(|size| usize::from(size.ws_col));
         Self {
             colour: Colour::suiting(stream, variable),
-            // A terminal that does not know its size says 0.
-            width: width.filter(|width| *width > 0),
+            width: width(stream),
         }
     }
+}
+
+/// How wide the terminal is that a stream is shown on, if it is one.
+pub(crate) fn width(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    let size = stream.is_terminal().then(|| tcgetwinsize(stream).ok());
+    let width = size.flatten().map(|size| usize::from(size.ws_col));
+    // A terminal that does not know its size says 0.
+    width.filter(|width| *width > 0)
 }
 
 /// Whether a stream is coloured.

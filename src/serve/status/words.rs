@@ -82,9 +82,11 @@ fn why(reason: PollingReason, mode: &ModeReport, noted: &Noted, now: Now) -> Str
     let cause = mode.cause.as_deref().unwrap_or("");
     match reason {
         PollingReason::Disabled => "events are switched off".to_owned(),
-        PollingReason::Unsupported => {
-            format!("the runtime has no event stream ({cause})")
+        PollingReason::Unsupported if cause.is_empty() => {
+            "the runtime has no event stream".to_owned()
         }
+        // "The runtime serves no events", and why one knows.
+        PollingReason::Unsupported => cause.to_owned(),
         PollingReason::StreamBroken => {
             let (broke, how) = match &noted.stream_ended {
                 Some((at, how)) => (ago(now.mono.since(at.mono).as_secs_f64()), &**how),
