@@ -67,7 +67,8 @@ for _ in $(seq 50); do [ ! -S "$root/run/pleg/pleg.sock" ] || break; sleep 0.1; 
 inside pleg status >"$work/status" || die "the daemon is not healthy: $(cat "$work/status" "$work/daemon")"
 kill "$daemon" && wait "$daemon" || die "the daemon does not end well"
 daemon=
-rmdir "$root/run/pleg"
+# systemd takes its folder away with the unit; here nobody does.
+rm -r "$root/run/pleg"
 
 # Manual pages as man wants them, one for each subcommand.
 pages=0
@@ -84,9 +85,10 @@ subcommands=$(inside pleg --help | sed -n '/^Commands:/,/^$/p' | grep -c '^  [a-
 completions=$root/usr/share/bash-completion/completions/pleg
 answer=$(bash -c ". '$completions'; COMP_WORDS=(pleg watch --dump); COMP_CWORD=2; _pleg pleg --dump watch; echo \${COMPREPLY[@]}")
 [ "$answer" = "--dump-last" ] || die "bash completes --dump to '$answer'"
-for shell in zsh fish; do
+for pair in zsh:zsh/vendor-completions/_pleg fish:fish/vendor_completions.d/pleg.fish; do
+    shell=${pair%%:*}
     command -v "$shell" >/dev/null || continue
-    "$shell" -n "$root"/usr/share/*/vendor[-_]completions*/*pleg* || die "$shell does not read its completions"
+    "$shell" -n "$root/usr/share/${pair#*:}" || die "$shell does not read its completions"
 done
 
 # The unit is there, whole, and neither enabled nor started: whoever installs decides when.
