@@ -27,11 +27,11 @@ run() {
     case $1 in
         *"pleg run "* | *"pleg simulate "*)
             # `exec`, so that what is ended is the command and no shell around it.
-            bash -c "exec $1" >/dev/null 2>&1 &
+            bash -c "exec $1" >/dev/null 2>&1 </dev/null &
             servers+=($!)
             sleep 2
             ;;
-        *) bash -c "$1" >"$output" || { cat "$output" >&2; echo "README: this failed: $1" >&2; exit 1; } ;;
+        *) bash -c "$1" >"$output" </dev/null || { cat "$output" >&2; echo "README: this failed: $1" >&2; exit 1; } ;;
     esac
     [ ! -s "$output" ] || head -3 "$output" | cut -c1-100
     : >"$output"
