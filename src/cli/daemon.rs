@@ -90,8 +90,8 @@ impl Found {
     }
 
     /// What could not be had of it, and why.
-    pub(crate) fn failed(&self, what: &str, error: ClientError) -> anyhow::Error {
-        let why = match &error {
+    pub(crate) fn failed(&self, what: &str, error: &ClientError) -> anyhow::Error {
+        let why = match error {
             // Made on this side: what answers there speaks no gRPC, or has gone.
             ClientError::Call(status) if status.source().is_some() => format!(
                 "what answers there is no daemon of pleg ({}); is it the socket of a `pleg run` that runs?",

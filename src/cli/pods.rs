@@ -53,7 +53,7 @@ pub(crate) async fn run(
 
 /// What a daemon knows.
 async fn ask(found: &Found) -> anyhow::Result<Vec<Arc<PodStatus>>> {
-    let failed = |error| found.failed("ask the daemon", error);
+    let failed = |error| found.failed("ask the daemon", &error);
     let status = found.client.status().await.map_err(failed)?;
     if status.last_relist_seconds_ago.is_none() {
         bail!(

@@ -87,7 +87,7 @@ pub(crate) async fn fetch(
     let shown = config.out.display();
     let fetched = async {
         let found = daemon::must_find(&config.daemon).await?;
-        let refused = |error| found.failed("fetch what was recorded by the daemon", error);
+        let refused = |error| found.failed("fetch what was recorded by the daemon", &error);
         let mut recording = found.client.recording(config.span).await.map_err(refused)?;
         let failed = || format!("cannot write {shown}");
         let mut out = recording_file(&config.out).with_context(failed)?;

@@ -39,7 +39,7 @@ pub(crate) async fn run(
     let asked = async {
         let found = daemon::must_find(&config.daemon).await?;
         let status = found.client.status().await;
-        status.map_err(|error| found.failed("ask the daemon", error))
+        status.map_err(|error| found.failed("ask the daemon", &error))
     };
     let status = tokio::select! {
         biased;

@@ -129,7 +129,7 @@ async fn through(
         .context("cannot write to standard output")?;
     match failure.into_inner() {
         Some(error) if ending == Ending::FeedEnded => {
-            Err(found.failed("watch through the daemon", error))
+            Err(found.failed("watch through the daemon", &error))
         }
         _ => Ok(()),
     }

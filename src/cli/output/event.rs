@@ -44,7 +44,7 @@ impl Column {
 /// as they come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
-    columns: Vec<Column>,
+    shown: Vec<Column>,
     widths: Vec<usize>,
     /// Whether names are shortened to their column: on a terminal, where a row that is too long would
     /// break the table. Whoever keeps the output wants whole names.
@@ -86,7 +86,8 @@ impl Columns {
         let needed = total(&NARROW.map(|(_, width)| width));
         let mut spare = width.saturating_sub(needed);
         let missing = needed.saturating_sub(width);
-        // Below 65 columns rows are wrapped by the terminal.
+        // The third of five is the pod's, the fourth the subject's. Below 65 columns rows are wrapped by
+        // the terminal.
         columns[2].1 -= missing.min(15);
         for (at, wanted) in [(2, POD_WIDTH), (3, SUBJECT_WIDTH)] {
             let more = wanted.saturating_sub(columns[at].1).min(spare);
@@ -114,9 +115,9 @@ impl Columns {
     }
 
     fn of(columns: &[(Column, usize)], shortens: bool) -> Self {
-        let (columns, widths) = columns.iter().copied().unzip();
+        let (shown, widths) = columns.iter().copied().unzip();
         Self {
-            columns,
+            shown,
             widths,
             shortens,
         }
@@ -124,13 +125,13 @@ impl Columns {
 
     /// Adds the table's header line.
     pub(crate) fn push_header(&self, text: &mut String) {
-        let header: Vec<Cell> = self.columns.iter().map(|it| it.header().into()).collect();
+        let header: Vec<Cell> = self.shown.iter().map(|it| it.header().into()).collect();
         push_row(text, &header, &self.widths, Colour::Never);
     }
 
     /// Adds one table row.
     pub(crate) fn push_event(&self, text: &mut String, event: &LifecycleEvent, colour: Colour) {
-        let cells = self.columns.iter().zip(&self.widths);
+        let cells = self.shown.iter().zip(&self.widths);
         let row: Vec<Cell> = cells
             .map(|(column, width)| {
                 let mut cell = cell(*column, event);
@@ -308,8 +309,8 @@ TIME (UTC)    EVENT    NAMESPACE/POD                SUBJECT        EXIT/REASON
         let mut seen = 0;
         for width in 65..200 {
             let columns = Columns::fitting(width);
-            assert!(columns.columns.len() >= seen, "{width} columns have fewer");
-            seen = columns.columns.len();
+            assert!(columns.shown.len() >= seen, "{width} columns have fewer");
+            seen = columns.shown.len();
             let mut text = String::new();
             columns.push_header(&mut text);
             columns.push_event(&mut text, &event, Colour::Never);
@@ -318,9 +319,9 @@ TIME (UTC)    EVENT    NAMESPACE/POD                SUBJECT        EXIT/REASON
             }
             assert!(text.contains("x2p "), "the pod's end tells it: {text}");
         }
-        assert_eq!(Columns::fitting(200).columns, Columns::all().columns);
+        assert_eq!(Columns::fitting(200).shown, Columns::all().shown);
         // Nobody can read a row on such a terminal, and nothing breaks.
-        assert_eq!(Columns::fitting(0).columns.len(), 5);
+        assert_eq!(Columns::fitting(0).shown.len(), 5);
     }
 
     #[test]
