@@ -8,6 +8,7 @@
     reason = "criterion's macros write undocumented functions"
 )]
 
+#[expect(dead_code, reason = "no engine follows it here")]
 mod node;
 
 use std::hint::black_box;
@@ -15,8 +16,6 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use node::cri;
-use node::followed::Followed;
-use pleg::clock::Clock;
 use pleg::cri::raw;
 use prost::Message;
 
@@ -64,38 +63,11 @@ fn events(bench: &mut Criterion) {
     group.finish();
 }
 
-/// What follows in the engine, decoding included.
-fn follow(bench: &mut Criterion) {
-    let clock = Clock::system();
-    let mut followed = Followed::begin(PODS);
-    let mut group = bench.benchmark_group("engine that follows 1,000 pods x 3");
-    group.bench_function("unchanged relist", |bench| {
-        bench.iter_custom(|count| {
-            let mut spent = Duration::ZERO;
-            for _ in 0..count {
-                followed.until_a_relist_is_asked_for();
-                let began = clock.now().mono;
-                followed.relist();
-                spent += clock.now().mono.since(began);
-            }
-            spent
-        });
-    });
-    let mut containers = (0..PODS).cycle();
-    group.bench_function("event that repeats what is known", |bench| {
-        bench.iter_custom(|count| {
-            let mut spent = Duration::ZERO;
-            for _ in 0..count {
-                let message = node::event(containers.next().unwrap_or(0), 1, 1, 1);
-                let began = clock.now().mono;
-                followed.hear(&message);
-                spent += clock.now().mono.since(began);
-            }
-            spent
-        });
-    });
-    group.finish();
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2));
+    targets = lists, events
 }
-
-criterion_group!(benches, lists, events, follow);
 criterion_main!(benches);

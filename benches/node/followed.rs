@@ -8,7 +8,7 @@ use pleg::engine::{
     Answer, Engine, Failure, FailureKind, Input, Inspection, Output, Question, RequestId,
     SessionId, Settings,
 };
-use pleg::lifecycle::{Mono, Now, UnixNanos};
+use pleg::lifecycle::{ContainerId, Mono, NodeList, Now, RuntimeEvent, SandboxId, UnixNanos};
 
 /// An engine, and the node that it follows.
 pub(crate) struct Followed {
@@ -18,6 +18,10 @@ pub(crate) struct Followed {
     pub(crate) sandboxes: Vec<u8>,
     pub(crate) containers: Vec<u8>,
     pods: BTreeMap<String, usize>,
+    /// Pod and number of each container.
+    places: BTreeMap<String, (usize, usize)>,
+    /// The state of each, and where it stands in the list.
+    states: Vec<(i32, usize)>,
     calls: BTreeMap<RequestId, Question>,
     session: Option<SessionId>,
     pub(crate) delivered: u64,
@@ -26,6 +30,9 @@ pub(crate) struct Followed {
 impl Followed {
     /// Listed, inspected and quiet.
     pub(crate) fn begin(pods: usize) -> Self {
+        let numbers = 0..super::CONTAINERS_PER_POD;
+        let all = (0..pods).flat_map(|pod| numbers.clone().map(move |number| (pod, number)));
+        let states = super::places_of_states(pods).into_iter();
         let mut followed = Self {
             engine: Engine::new(Settings::default()),
             now: Now {
@@ -36,6 +43,10 @@ impl Followed {
             sandboxes: super::sandboxes(pods),
             containers: super::containers(pods),
             pods: (0..pods).map(|pod| (super::sandbox_id(pod), pod)).collect(),
+            places: all
+                .map(|(pod, number)| (super::container_id(pod, number), (pod, number)))
+                .collect(),
+            states: states.map(|place| (super::RUNNING, place)).collect(),
             calls: BTreeMap::new(),
             session: None,
             delivered: 0,
@@ -62,8 +73,14 @@ impl Followed {
 
     /// Reads the list that is asked for and gives it to the engine.
     pub(crate) fn relist(&mut self) {
+        self.relist_with(|_| {});
+    }
+
+    /// The same, with something done to the list in between.
+    pub(crate) fn relist_with(&mut self, work: impl FnOnce(&NodeList)) {
         let list = self.lists.read([&*self.sandboxes], [&*self.containers]);
         let list = list.expect("the bytes are a list");
+        work(&list);
         let waiting = self.calls.iter();
         let request = waiting
             .filter(|(_, question)| **question == Question::FullRelist)
@@ -76,7 +93,7 @@ impl Followed {
     }
 
     /// Answers until nothing is asked any more.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         while let Some((request, question)) = self.calls.pop_first() {
             let answer = match question {
                 Question::FullRelist => {
@@ -90,26 +107,34 @@ impl Followed {
                     sandboxes,
                     containers,
                     ..
-                } => Answer::Inspected(self.inspect(&sandboxes, containers.len())),
+                } => Answer::Inspected(self.inspect(&sandboxes, &containers)),
             };
             self.give(Input::Answered { request, answer });
         }
     }
 
-    /// The statuses of a pod: all of them are asked for at once.
-    fn inspect(&self, sandboxes: &[pleg::lifecycle::SandboxId], containers: usize) -> Inspection {
+    fn inspect(&self, sandboxes: &[SandboxId], containers: &[ContainerId]) -> Inspection {
         let mut inspection = Inspection::default();
         for id in sandboxes {
             let pod = self.pods[id.as_str()];
             let (status, _) = raw::sandbox(&super::sandbox_answer(pod)).expect("complete");
             inspection.sandboxes.push((id.clone(), Ok(status)));
-            for number in 0..containers {
-                let status = raw::container(&super::container_answer(pod, number));
-                let status = status.expect("complete");
-                inspection.containers.push((status.id.clone(), Ok(status)));
-            }
+        }
+        for id in containers {
+            let (pod, number) = self.places[id.as_str()];
+            let (state, _) = self.states[pod * super::CONTAINERS_PER_POD + number];
+            let status = raw::container(&super::container_answer(pod, number, state));
+            let status = status.expect("complete");
+            inspection.containers.push((id.clone(), Ok(status)));
         }
         inspection
+    }
+
+    /// From now on the list says that a container has ended, and so does its status.
+    pub(crate) fn end_in_the_list(&mut self, pod: usize, number: usize) {
+        let (state, place) = &mut self.states[pod * super::CONTAINERS_PER_POD + number];
+        *state = super::EXITED;
+        self.containers[*place] = super::EXITED.to_le_bytes()[0];
     }
 
     fn pass(&mut self, time: Duration) {
@@ -132,8 +157,12 @@ impl Followed {
 
     /// Reads a message and gives it to the engine.
     pub(crate) fn hear(&mut self, message: &[u8]) {
+        self.merge(raw::event(message).expect("a message"));
+    }
+
+    /// Gives the engine a message that was read.
+    pub(crate) fn merge(&mut self, event: RuntimeEvent) {
         let session = self.session.expect("a stream is open");
-        let event = raw::event(message).expect("a message");
         self.give(Input::StreamMessage { session, event });
     }
 

@@ -22,7 +22,10 @@ pub(crate) mod cri {
 pub(crate) const CONTAINERS_PER_POD: usize = 3;
 
 /// `CONTAINER_RUNNING`.
-const RUNNING: i32 = 1;
+pub(crate) const RUNNING: i32 = 1;
+
+/// `CONTAINER_EXITED`.
+pub(crate) const EXITED: i32 = 2;
 
 /// 64 hexadecimal digits, as runtimes name things.
 fn id(kind: u64, number: usize) -> String {
@@ -167,7 +170,7 @@ fn sandbox(pod: usize) -> Vec<u8> {
     with(&sandbox).map(6, &SANDBOX_ANNOTATIONS).0
 }
 
-fn container(pod: usize, container: usize) -> Vec<u8> {
+fn container(pod: usize, container: usize, state: i32) -> Vec<u8> {
     let item = cri::Container {
         id: container_id(pod, container),
         pod_sandbox_id: sandbox_id(pod),
@@ -179,7 +182,7 @@ fn container(pod: usize, container: usize) -> Vec<u8> {
             image: format!("registry.example/shop/checkout:{container}.31.4"),
         }),
         image_ref: IMAGE_REF.to_owned(),
-        state: RUNNING,
+        state,
         created_at: 1_768_210_305_118_273_645,
         labels: container_labels(pod, container),
     };
@@ -201,10 +204,31 @@ pub(crate) fn containers(pods: usize) -> Vec<u8> {
     let mut list = Unread(Vec::new());
     for pod in 0..pods {
         for number in 0..CONTAINERS_PER_POD {
-            list = list.message(1, &container(pod, number));
+            list = list.message(1, &container(pod, number, RUNNING));
         }
     }
     list.0
+}
+
+/// Where the state of each container stands in that list, one byte each.
+pub(crate) fn places_of_states(pods: usize) -> Vec<usize> {
+    let mut list = Unread(Vec::new());
+    let mut places = Vec::new();
+    for pod in 0..pods {
+        for number in 0..CONTAINERS_PER_POD {
+            let (runs, ended) = (
+                container(pod, number, RUNNING),
+                container(pod, number, EXITED),
+            );
+            list = list.message(1, &runs);
+            let differs = runs
+                .iter()
+                .zip(&ended)
+                .position(|(one, other)| one != other);
+            places.push(list.0.len() - runs.len() + differs.expect("the state differs"));
+        }
+    }
+    places
 }
 
 fn sandbox_status(pod: usize) -> Vec<u8> {
@@ -265,9 +289,9 @@ pub(crate) fn sandbox_answer(pod: usize) -> Vec<u8> {
     Unread(Vec::new()).message(1, &sandbox_status(pod)).0
 }
 
-/// `ContainerStatusResponse` of a running container.
-pub(crate) fn container_answer(pod: usize, container: usize) -> Vec<u8> {
-    let status = container_status(pod, container, RUNNING);
+/// `ContainerStatusResponse`.
+pub(crate) fn container_answer(pod: usize, container: usize, state: i32) -> Vec<u8> {
+    let status = container_status(pod, container, state);
     Unread(Vec::new()).message(1, &status).0
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use super::args::{
     Args, AskArgs, Begin, CommandArgs, PodsFormat, ReplayFormat, VerifyFormat, WatchArgs,
@@ -444,14 +444,17 @@ impl FromStr for FeatureGates {
     }
 }
 
-/// What to log: a level for `pleg` itself, or a filter in tracing's own language.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LogLevel(String);
+/// What to log: a level for `pleg` itself, or a level for each of several targets.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LogLevel {
+    text: String,
+    levels: Targets,
+}
 
 impl LogLevel {
     /// The filter.
-    pub(crate) fn filter(&self) -> EnvFilter {
-        EnvFilter::new(&self.0)
+    pub(crate) fn filter(&self) -> Targets {
+        self.levels.clone()
     }
 }
 
@@ -464,24 +467,30 @@ impl FromStr for LogLevel {
         if let Ok(level) = text.parse::<LevelFilter>() {
             // Below a warning the transport's own lines would bury ours.
             let others = level.min(LevelFilter::WARN);
-            return Ok(Self(format!("{others},pleg={level}")));
+            return Ok(Self {
+                text: format!("{others},pleg={level}"),
+                levels: Targets::new()
+                    .with_default(others)
+                    .with_target("pleg", level),
+            });
         }
-        let is_filter = text.contains(['=', ',']) && EnvFilter::try_new(text).is_ok();
-        if is_filter {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(
+        match text.parse::<Targets>() {
+            Ok(levels) if text.contains(['=', ',']) => Ok(Self {
+                text: text.to_owned(),
+                levels,
+            }),
+            _ => Err(
                 "the levels are off, error, warn, info, debug and trace; a filter looks like \
                  pleg=debug,h2=info"
                     .to_owned(),
-            )
+            ),
         }
     }
 }
 
 impl fmt::Display for LogLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -29,6 +29,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use args::{Args, CommandArgs};
 use config::{Command, Config, ConfigError};
@@ -134,15 +136,15 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
 
 fn log_to_stderr(config: &Config, variable: Variable<'_>) {
     let colour = Colour::suiting(&std::io::stderr(), variable);
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(config.log.filter())
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(colour == Colour::Ansi && config.log_format == LogFormat::Text)
         .log_internal_errors(false);
+    let wanted = tracing_subscriber::registry().with(config.log.filter());
     // Fails only if something in this process logs already.
     let _ = match config.log_format {
-        LogFormat::Text => lines.try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+        LogFormat::Text => wanted.with(lines).try_init(),
+        LogFormat::Json => wanted.with(lines.json().flatten_event(true)).try_init(),
     };
 }
 

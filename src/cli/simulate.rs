@@ -20,9 +20,9 @@ use super::unreachable::LONGEST_PATH;
 use crate::clock::Clock;
 use crate::cri::Endpoint;
 use crate::scenario::{Scenario, Stage, enact};
-use crate::simulate::{SimulatedRuntime, UnixServer};
+use crate::simulate::{ChurnKind, SimulatedRuntime, UnixServer};
 use account::Account;
-use args::SimulateArgs;
+use args::{AccountFormat, SimulateArgs};
 
 /// Serves until something ends it.
 pub(crate) async fn run(
@@ -38,7 +38,9 @@ pub(crate) async fn run(
         None => build(config),
     };
     // Before the socket is there, so that whoever waits for that may send the signal at once.
-    let bursts = asked_for_bursts().context("cannot listen for signals")?;
+    let asked = on_signal(SignalKind::user_defined1()).context("cannot listen for signals")?;
+    let wants_account =
+        on_signal(SignalKind::user_defined2()).context("cannot listen for signals")?;
     let server = serve(&runtime, &config.listen)?;
     let (pods, containers) =
         runtime.world(|world| (world.sandboxes().count(), world.containers().count()));
@@ -64,14 +66,31 @@ pub(crate) async fn run(
         () = async {
             match play {
                 Some(play) => play.go_on(config.speed).await,
-                None => drive(&runtime, config, bursts).await,
+                None => drive(&runtime, config, asked).await,
             }
         } => {}
+        printed = print_when_asked(&account, config.output, wants_account) => printed?,
     }
     drop(server);
+    print(&account, config.output)
+}
+
+fn print(account: &Account, format: AccountFormat) -> anyhow::Result<()> {
     account
-        .close(config.output)
+        .print(format)
         .context("cannot write to standard output")
+}
+
+/// Ends only if it cannot print.
+async fn print_when_asked(
+    account: &Account,
+    format: AccountFormat,
+    mut asked: impl AsyncFnMut(),
+) -> anyhow::Result<()> {
+    loop {
+        asked().await;
+        print(account, format)?;
+    }
 }
 
 /// A scenario whose runtime is served.
@@ -117,6 +136,9 @@ fn build(config: &SimulateArgs) -> SimulatedRuntime {
         .churn(config.churn.0 * config.speed)
         // Nobody can ask this runtime for its past.
         .history(Duration::ZERO);
+    if config.restarts_only {
+        builder = builder.churn_kind(ChurnKind::Restarts);
+    }
     if let Some(containers) = config.containers {
         builder = builder.containers(containers);
     }
@@ -146,13 +168,18 @@ fn serve(runtime: &SimulatedRuntime, listen: &Endpoint) -> anyhow::Result<UnixSe
     })
 }
 
-/// Lets things happen: the churn, and bursts when they are due or asked for. It never ends.
+/// Lets things happen: the churn, and bursts when they are due or asked for. It never ends. What
+/// releases a runtime that was held asks for a burst too, unless one is due later.
 async fn drive(runtime: &SimulatedRuntime, config: &SimulateArgs, mut asked: impl AsyncFnMut()) {
+    if config.held {
+        asked().await;
+    }
     let burst = async {
         let Some(transitions) = config.burst else {
             return std::future::pending().await;
         };
-        let mut due = config.burst_after;
+        let at_once = config.held.then_some(Duration::ZERO);
+        let mut due = config.burst_after.or(at_once);
         loop {
             let by_itself = async {
                 match due {
@@ -182,9 +209,9 @@ fn at_speed(time: Duration, speed: f64) -> Duration {
     Duration::try_from_secs_f64(time.as_secs_f64() / speed).unwrap_or(Duration::MAX)
 }
 
-/// Waits for SIGUSR1, each time anew.
-fn asked_for_bursts() -> io::Result<impl AsyncFnMut()> {
-    let mut signals = signal(SignalKind::user_defined1())?;
+/// Waits for a signal, each time anew.
+fn on_signal(kind: SignalKind) -> io::Result<impl AsyncFnMut()> {
+    let mut signals = signal(kind)?;
     Ok(async move || {
         signals.recv().await;
     })

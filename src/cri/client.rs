@@ -9,6 +9,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt;
 use tonic::client::Grpc;
 use tonic::transport::Channel;
@@ -19,9 +20,9 @@ use super::error::{CallError, DecodeError, ListStreaming, SizeLimit};
 use super::rpc_counts::{MethodAndCode, RpcCounts};
 use super::wire::call::{self, Call, ListMessage};
 use super::wire::codec::Decoded;
-use super::wire::decode::SandboxAnswer;
+use super::wire::decode::{self, SandboxAnswer};
 use super::wire::listing::{Item, KnownItems, KnownLists, ListReader};
-use super::wire::texts::KnownTexts;
+use super::wire::texts::{KnownTexts, ListedTexts};
 use crate::engine::{Answer, Inspection, Question, RuntimeVersion};
 use crate::lifecycle::{
     ContainerId, ContainerStatus, Listed, NodeList, PodUid, Refusal, RuntimeEvent, SandboxId,
@@ -304,7 +305,9 @@ impl CriClient {
     async fn sandbox_status(&self, id: &SandboxId) -> Result<SandboxAnswer, CallError> {
         let call = call::sandbox_status(id);
         let method = call.method;
-        let answer = self.unary(call, self.limits.call_deadline).await?;
+        let answer = self
+            .status(call, |bytes, texts| decode::sandbox_answer(bytes, texts))
+            .await?;
         is_about(method, id.as_str(), answer.sandbox.id.as_str())?;
         Ok(answer)
     }
@@ -312,9 +315,27 @@ impl CriClient {
     async fn container_status(&self, id: &ContainerId) -> Result<ContainerStatus, CallError> {
         let call = call::container_status(id);
         let method = call.method;
-        let status = self.unary(call, self.limits.call_deadline).await?;
+        let status = self
+            .status(call, |bytes, texts| decode::container_answer(bytes, texts))
+            .await?;
         is_about(method, id.as_str(), status.id.as_str())?;
         Ok(status)
+    }
+
+    /// Asks for a status. Texts of it that the last list has told already are not made anew.
+    async fn status<A>(
+        &self,
+        call: Call<Bytes>,
+        read: fn(&[u8], &mut ListedTexts<'_>) -> Result<A, DecodeError>,
+    ) -> Result<A, CallError> {
+        let method = call.method;
+        let answer = self.message(call, self.limits.call_deadline).await;
+        let answer = answer.and_then(|bytes| {
+            read(&bytes, &mut ListedTexts::of(&self.known().texts))
+                .map_err(|problem| CallError::Malformed { method, problem })
+        });
+        self.counts.ended(method, &answer);
+        answer
     }
 
     /// Asks a question of the engine's.

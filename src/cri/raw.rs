@@ -4,7 +4,7 @@
 
 use super::error::DecodeError;
 use super::wire::listing::{Item, KnownItems, KnownLists, ListReader};
-use super::wire::texts::KnownTexts;
+use super::wire::texts::{KnownTexts, RecentTexts};
 use super::wire::{decode, event};
 use crate::engine::RuntimeVersion;
 use crate::lifecycle::{ContainerStatus, Listed, NodeList, Refusal, RuntimeEvent, SandboxStatus};
@@ -72,7 +72,7 @@ pub fn version(message: &[u8]) -> Result<RuntimeVersion, DecodeError> {
 ///
 /// As every answer.
 pub fn sandbox(message: &[u8]) -> Result<(SandboxStatus, Vec<ContainerStatus>), DecodeError> {
-    let answer = decode::sandbox_answer(message)?;
+    let answer = decode::sandbox_answer(message, &mut RecentTexts::default())?;
     Ok((answer.sandbox, answer.containers))
 }
 
@@ -82,5 +82,5 @@ pub fn sandbox(message: &[u8]) -> Result<(SandboxStatus, Vec<ContainerStatus>), 
 ///
 /// As every answer.
 pub fn container(message: &[u8]) -> Result<ContainerStatus, DecodeError> {
-    decode::container_answer(message)
+    decode::container_answer(message, &mut RecentTexts::default())
 }

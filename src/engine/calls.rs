@@ -30,12 +30,30 @@ pub(super) struct RelistSchedule {
     pub(super) failures: u32,
     /// Earlier than the schedule says, and not sent yet.
     pub(super) wanted: Option<Mono>,
+    /// How far the next one for proofs alone keeps from the last one, whatever that was for. It doubles
+    /// while relists follow each other.
+    pub(super) proof_rest: Duration,
 }
 
 impl RelistSchedule {
     /// Makes a relist due. Only one sent from now on satisfies it.
     pub(super) fn want(&mut self, at: Mono) {
         self.wanted = Some(self.wanted.map_or(at, |wanted| wanted.min(at)));
+    }
+
+    fn begins(&mut self, at: SeqPoint) {
+        let follows = self
+            .begun
+            .is_some_and(|last| at.at.since(last.at) <= LONGEST_PROOF);
+        self.proof_rest = if follows {
+            self.proof_rest
+                .saturating_mul(2)
+                .clamp(SETTLE, LONGEST_PROOF)
+        } else {
+            SETTLE
+        };
+        self.begun = Some(at);
+        self.wanted = None;
     }
 
     fn next(&self, period: Duration, fast: Duration) -> Mono {
@@ -71,6 +89,9 @@ const HANGING: Duration = Duration::from_secs(10);
 
 /// How many times the cap may be out when calls hang.
 const CAPS_OUT: usize = 4;
+
+/// For how long the proof of a removal may wait for a full relist that serves many.
+const LONGEST_PROOF: Duration = Duration::from_secs(10);
 
 /// The least time between two full relists that readers of unlistable pods cause.
 const READERS_GAP: Duration = Duration::from_millis(100);
@@ -194,18 +215,32 @@ impl Engine {
             return;
         }
         let (_, begun) = self.ask(Question::FullRelist);
-        self.relists.begun = Some(begun);
-        self.relists.wanted = None;
+        self.relists.begins(begun);
     }
 
     /// Makes a full relist due soon: at once, but no closer to the last one than a second or the fast
     /// period. For what costs a second and not a state.
     pub(super) fn want_relist_soon(&mut self) {
-        let gap = self.settings.fast_period.max(SETTLE);
-        let at = self
-            .relists
-            .begun
-            .map_or(self.now.mono, |begun| begun.at.after(gap));
+        self.want_relist_at(self.now.mono);
+    }
+
+    /// The same, but not before a moment.
+    pub(super) fn want_relist_at(&mut self, at: Mono) {
+        self.want_relist_after(SETTLE, at);
+    }
+
+    /// Makes a full relist due for what nobody waits for, not before a moment: the proof of a removal that
+    /// was told, a container that was made while the last list was on its way. A busy node always has some
+    /// of those, so relists for them alone come ever further apart, and take a hundredth of the time at most.
+    pub(super) fn want_relist_for_proof(&mut self, at: Mono) {
+        let took = self.relists.took.saturating_mul(100).min(LONGEST_PROOF);
+        self.want_relist_after(self.relists.proof_rest.max(took), at);
+    }
+
+    fn want_relist_after(&mut self, gap: Duration, at: Mono) {
+        let gap = gap.max(self.settings.fast_period).max(SETTLE);
+        let rested = self.relists.begun.map(|begun| begun.at.after(gap));
+        let at = rested.unwrap_or(at).max(at);
         self.relists.want(at.max(self.now.mono));
     }
 

@@ -143,6 +143,9 @@ impl Engine {
         }
         let verdict = subject.knowledge.hear_read(listing.state, window, SETTLE);
         unvouched.judge(verdict, &listing.pod.uid);
+        if subject.is_done_with(verdict, window) && !self.records.unconfirmed.contains(&id) {
+            return;
+        }
         self.read_judged(&id, verdict, window, Source::Relist);
     }
 
@@ -184,6 +187,9 @@ impl Engine {
         }
         let verdict = subject.knowledge.hear_read(listing.state, window, SETTLE);
         unvouched.judge(verdict, &subject.pod);
+        if subject.is_done_with(verdict, window) && !self.records.unconfirmed.contains(&id) {
+            return;
+        }
         self.read_judged(&id, verdict, window, Source::Relist);
     }
 

@@ -4,7 +4,7 @@ use super::hints::Hint;
 use crate::law::Law;
 use crate::lifecycle::{
     ContainerDetails, EventKind, EventSet, EventSubject, Exit, Knowledge, Mono, Phase, PodUid,
-    Revision, SandboxDetails, SeqPoint, Source, SubjectId, UnixNanos, Verdict, events_owed,
+    Revision, SandboxDetails, SeqPoint, Source, SubjectId, UnixNanos, Verdict, Window, events_owed,
 };
 
 /// What is known besides the phase, by kind.
@@ -130,6 +130,15 @@ impl Subject {
             EventSet::EMPTY
         };
         self.owed = self.owed.with(events.without(repeated_or_too_late));
+    }
+
+    /// Whether nothing follows from a read's verdict, as from nearly each one of a list: it agrees, and
+    /// nothing waited for that.
+    pub(super) fn is_done_with(&self, verdict: Verdict, window: Window) -> bool {
+        verdict == Verdict::Agrees
+            && self.told_by_stream.is_none()
+            && self.hint.is_none()
+            && self.knowledge.removal_proven() != Some(window.seen)
     }
 
     /// Whether nothing more need be read before its events are told.

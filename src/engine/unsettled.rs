@@ -107,7 +107,7 @@ impl Engine {
             self.waiting.insert(uid.clone());
         } else {
             self.counters.reads_folded_into_relists += 1;
-            self.want_relist_soon();
+            self.want_relist_for_proof(at.at);
         }
     }
 
@@ -159,7 +159,11 @@ impl Engine {
             }
         } else {
             self.counters.reads_folded_into_relists += 1;
-            self.want_relist_soon();
+            if details {
+                self.want_relist_soon();
+            } else {
+                self.want_relist_for_proof(at.at);
+            }
         }
     }
 

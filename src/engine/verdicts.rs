@@ -22,6 +22,7 @@ impl Engine {
         let uid = subject.pod.clone();
         let owes_sync = subject.account(verdict, origin);
         let is_removed = subject.knowledge.is_removed();
+        let first_heard = subject.knowledge.first_heard();
         let newly_proven = subject.knowledge.removal_proven() == Some(window.seen);
         let agreed = verdict == Verdict::Agrees
             && subject
@@ -56,9 +57,12 @@ impl Engine {
             }
             Verdict::Unjudged { ask_at } => {
                 self.counters.unjudged_absences += 1;
-                if Law::UnjudgedAbsenceIsAskedAgain.holds() {
-                    self.want_relist_soon();
-                    self.relists.want(ask_at.max(self.now.mono));
+                let is_expected = is_removed || first_heard >= window.begun;
+                match Law::UnjudgedAbsenceIsAskedAgain.holds() {
+                    // It was told as gone, or made since the list was sent.
+                    true if is_expected => self.want_relist_for_proof(ask_at),
+                    true => self.want_relist_at(ask_at),
+                    false => {}
                 }
                 if let Some(pod) = self.records.pods.get_mut(&uid)
                     && !pod.readers.is_empty()

@@ -195,7 +195,8 @@ impl ContainerEnd {
 }
 
 fn fill(kept: &mut Arc<str>, told: &Arc<str>) {
-    if !told.is_empty() {
+    // What is kept is shared with lists; an equal text of a message's own is let go.
+    if !told.is_empty() && kept != told {
         kept.clone_from(told);
     }
 }

@@ -91,6 +91,12 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
+    /// When it was first heard of.
+    #[must_use]
+    pub fn first_heard(&self) -> SeqPoint {
+        self.first_heard
+    }
+
     /// What an event told first, at `at`.
     #[must_use]
     pub fn from_event(state: ReportedState, at: SeqPoint) -> Self {

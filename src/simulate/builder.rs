@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::churn::{ChurnConfig, ChurnPlan};
+use super::churn::{ChurnConfig, ChurnKind, ChurnPlan};
 use super::history::REACH;
 use super::runtime::ReadClock;
 use super::{Character, SimulatedRuntime, World};
@@ -31,6 +31,7 @@ impl Default for Builder {
                 rate: 0.0,
                 pods: 0,
                 containers: None,
+                kind: ChurnKind::default(),
             },
             clock: None,
             epoch: None,
@@ -74,6 +75,12 @@ impl Builder {
     /// [`churn`](SimulatedRuntime::churn) or [`spawn_churn`](SimulatedRuntime::spawn_churn).
     pub fn churn(mut self, per_second: f64) -> Self {
         self.churn.rate = per_second;
+        self
+    }
+
+    /// What happens while it churns; everything that does on a node, by default.
+    pub fn churn_kind(mut self, kind: ChurnKind) -> Self {
+        self.churn.kind = kind;
         self
     }
 

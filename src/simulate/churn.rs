@@ -25,6 +25,19 @@ pub(super) struct ChurnConfig {
     pub(super) pods: usize,
     /// Containers in each pod; `None`: one to three.
     pub(super) containers: Option<usize>,
+    /// What may happen.
+    pub(super) kind: ChurnKind,
+}
+
+/// What may happen while a runtime churns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChurnKind {
+    /// What does on a node: containers crash, restart or fail to, pods come and go, sandboxes die.
+    #[default]
+    Everything,
+    /// Containers end and start again, each told by runtimes; pods stay. For loads that are to be
+    /// compared.
+    Restarts,
 }
 
 /// How containers end by themselves, and how often out of 100.
@@ -96,6 +109,10 @@ impl ChurnPlan {
         {
             return world.remove_sandbox(at, &sandbox).unwrap_or_default();
         }
+        if self.config.kind == ChurnKind::Restarts {
+            let done = self.restart(world, at).or_else(|| self.crash(world, at));
+            return done.unwrap_or_default();
+        }
         let pods = self.alive.len();
         let done = match self.dice.below(100) {
             0..40 => self.restart(world, at),
@@ -154,7 +171,8 @@ impl ChurnPlan {
             }
         };
         let (id, mut told) = world.create_container(at, &sandbox, &name).ok()?;
-        if self.dice.below(15) == 0 {
+        let may_fail = self.config.kind == ChurnKind::Everything;
+        if may_fail && self.dice.below(15) == 0 {
             told.append(&mut world.fail_start(at, &id).ok()?);
             self.crashed.push_back(id);
         } else {

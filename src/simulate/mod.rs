@@ -93,6 +93,7 @@ pub use character::{
     Character, EventDelivery, EventHabits, EventSupport, FailedStart, SandboxRemoval, Sharing,
     SnapshotScope, Stamps, WhenFull, WithoutClient,
 };
+pub use churn::ChurnKind;
 use churn::ChurnPlan;
 pub use fault::{AsOf, Fault, FaultId, Outcome};
 pub use operations::RunningPod;

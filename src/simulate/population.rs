@@ -133,21 +133,28 @@ impl Population {
         let round = self.made.checked_div(WORKLOADS.len())?;
         let workload = WORKLOADS.get(self.made % WORKLOADS.len())?;
         self.made = self.made.wrapping_add(1);
+        // What its controller labels it with, as kubelets pass it on.
+        let mut template = None;
         let name = match workload.naming {
             Naming::Static if round == 0 => format!("{}-node-1", workload.name),
             Naming::StatefulSet => format!("{}-{round}", workload.name),
-            Naming::Deployment => format!(
-                "{}-{}-{}",
-                workload.name,
-                self.names.name_suffix(10),
-                self.names.name_suffix(5)
-            ),
+            Naming::Deployment => {
+                let hash = self.names.name_suffix(10);
+                let name = format!("{}-{hash}-{}", workload.name, self.names.name_suffix(5));
+                template = Some(hash);
+                name
+            }
             Naming::Static | Naming::DaemonSet => {
                 format!("{}-{}", workload.name, self.names.name_suffix(5))
             }
         };
-        let mut pod =
-            Pod::new(world.new_pod_uid(), workload.namespace, name).label("app", workload.name);
+        let mut pod = Pod::new(world.new_pod_uid(), workload.namespace, name)
+            .label("app", workload.name)
+            .label("app.kubernetes.io/name", workload.name)
+            .label("app.kubernetes.io/part-of", workload.namespace);
+        if let Some(hash) = template {
+            pod = pod.label("pod-template-hash", hash);
+        }
         pod.host_network = workload.host_network;
         let own = workload.containers.iter().map(|name| Arc::from(*name));
         let containers = match self.containers {

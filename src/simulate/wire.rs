@@ -167,6 +167,7 @@ fn container_status(status: &mut Writer, container: &Container) {
                 pod.namespace, pod.name, pod.uid, container.name, container.attempt
             ),
         );
+        resources(status, 16);
     }
     status.text(17, &container.image_ref);
 }
@@ -220,6 +221,9 @@ fn sandbox_annotations(subject: &mut Writer, field: u32, sandbox: &Sandbox) {
     }
 }
 
+/// What the kubelet writes of two ports.
+const PORTS: &str = r#"[{"name":"http","containerPort":8080,"protocol":"TCP"},{"name":"metrics","containerPort":9102,"protocol":"TCP"}]"#;
+
 fn container_annotations(subject: &mut Writer, field: u32, container: &Container) {
     if !container.pod.by_kubelet {
         return;
@@ -228,6 +232,7 @@ fn container_annotations(subject: &mut Writer, field: u32, container: &Container
     let restarts = container.attempt.to_string();
     for (key, value) in [
         ("io.kubernetes.container.hash", hash),
+        ("io.kubernetes.container.ports", PORTS),
         ("io.kubernetes.container.restartCount", &restarts),
         (
             "io.kubernetes.container.terminationMessagePath",
@@ -238,6 +243,19 @@ fn container_annotations(subject: &mut Writer, field: u32, container: &Container
     ] {
         subject.entry(field, key, value);
     }
+}
+
+/// A tenth of a processor asked for, a quarter allowed, 256 MiB.
+fn resources(status: &mut Writer, field: u32) {
+    status.nested(field, |resources| {
+        resources.nested(1, |linux| {
+            linux.number(1, 100_000);
+            linux.number(2, 25_000);
+            linux.number(3, 102);
+            linux.number(4, 256 << 20);
+            linux.number(5, 1000);
+        });
+    });
 }
 
 /// The three mounts that each container of the kubelet has.

@@ -49,7 +49,12 @@ static ALLOCATOR: Counting = Counting;
 
 /// What `work` gives, and how often it allocated or grew an allocation on this thread.
 pub(crate) fn allocations<T>(work: impl FnOnce() -> T) -> (T, u64) {
-    let before = COUNT.with(Cell::get);
+    let before = so_far();
     let result = work();
-    (result, COUNT.with(Cell::get) - before)
+    (result, so_far() - before)
+}
+
+/// How often this thread has allocated or grown an allocation since it began.
+pub(crate) fn so_far() -> u64 {
+    COUNT.with(Cell::get)
 }

@@ -5,7 +5,7 @@
 //! command; the three runtimes run side by side:
 //!
 //! ```text
-//! PLEG_CHAOS_SECS=60 cargo test --features real-runtimes --test chaos -- --nocapture
+//! PLEG_CHAOS_SECS=60 cargo test --test chaos -- --nocapture
 //! ```
 //!
 //! `PLEG_CHAOS_SEED` repeats a plan of pods and faults; `PLEG_CHAOS_RUNTIMES=1.7,2.1` leaves some out.

@@ -1,7 +1,7 @@
 //! How long news takes from the runtime to a subscriber. Measured and printed:
 //!
 //! ```text
-//! cargo test --release --features real-runtimes --test real latency -- --nocapture
+//! cargo test --release --test real latency -- --nocapture
 //! ```
 //!
 //! The runtimes are measured one after the other, each with a few pods at a time. Only the promise for

@@ -4,7 +4,7 @@
 //! nothing behind. One command, which installs the test bed first:
 //!
 //! ```text
-//! cargo test --features real-runtimes --test real
+//! cargo test --test real
 //! ```
 //!
 //! A [`story`] is told through the [`driver`], which keeps the record of what truly happened; the

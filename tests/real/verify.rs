@@ -1,7 +1,7 @@
 //! `pleg verify` on each runtime, alone and with a second client. The reports are printed:
 //!
 //! ```text
-//! cargo test --features real-runtimes --test real verify -- --nocapture
+//! cargo test --test real verify -- --nocapture
 //! ```
 
 use std::process::Stdio;

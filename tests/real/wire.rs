@@ -43,7 +43,7 @@ fn the_checked_in_driver_messages_are_what_the_proto_says() {
     assert!(
         made == fs::read_to_string(&path).unwrap_or_default(),
         "tests/real/generated/runtime.v1.rs is not what tests/real/proto/cri_driver.proto says; run \
-         `PLEG_WRITE_PROTO=1 cargo test --features real-runtimes --test real driver_messages` \
+         `PLEG_WRITE_PROTO=1 cargo test --test real driver_messages` \
          and check the result in"
     );
 }

@@ -29,8 +29,8 @@ impl Account {
         }
     }
 
-    /// Prints it. A reader that is gone is no failure.
-    pub(super) fn close(&self, format: AccountFormat) -> io::Result<()> {
+    /// Prints what it has come to. A reader that is gone is no failure.
+    pub(super) fn print(&self, format: AccountFormat) -> io::Result<()> {
         let text = match format {
             AccountFormat::Text => self.text(),
             AccountFormat::Json => self.json(),

@@ -7,12 +7,12 @@ use http::uri::PathAndQuery;
 use prost::Message;
 
 use super::codec::{Reading, WireCodec};
-use super::decode::{self, DecodeError, SandboxAnswer};
+use super::decode::{self, DecodeError};
 use super::event::event;
 use super::messages as wire;
 use super::views::POD_UID_LABEL;
 use crate::engine::RuntimeVersion;
-use crate::lifecycle::{ContainerId, ContainerStatus, PodUid, Refusal, RuntimeEvent, SandboxId};
+use crate::lifecycle::{ContainerId, PodUid, Refusal, RuntimeEvent, SandboxId};
 
 /// One call, ready to be sent.
 #[derive(Debug)]
@@ -78,52 +78,44 @@ fn container_filter(pod: Option<&PodUid>) -> Option<wire::ContainerFilter> {
 /// The bytes of a list's answer or of a piece of it, for a [`ListReader`](super::listing::ListReader).
 pub(crate) type ListMessage = Bytes;
 
-const LIST: Reading<ListMessage> = Reading::HandedOn(|bytes| bytes);
+const HANDED_ON: Reading<Bytes> = Reading::HandedOn(|bytes| bytes);
 
 pub(crate) fn list_sandboxes(pod: Option<&PodUid>) -> Call<ListMessage> {
     let filter = sandbox_filter(pod);
     let request = wire::ListPodSandboxRequest { filter };
-    call!("ListPodSandbox", request, LIST)
+    call!("ListPodSandbox", request, HANDED_ON)
 }
 
 pub(crate) fn stream_sandboxes(pod: Option<&PodUid>) -> Call<ListMessage> {
     let filter = sandbox_filter(pod);
     let request = wire::StreamPodSandboxesRequest { filter };
-    call!("StreamPodSandboxes", request, LIST)
+    call!("StreamPodSandboxes", request, HANDED_ON)
 }
 
 pub(crate) fn list_containers(pod: Option<&PodUid>) -> Call<ListMessage> {
     let filter = container_filter(pod);
     let request = wire::ListContainersRequest { filter };
-    call!("ListContainers", request, LIST)
+    call!("ListContainers", request, HANDED_ON)
 }
 
 pub(crate) fn stream_containers(pod: Option<&PodUid>) -> Call<ListMessage> {
     let filter = container_filter(pod);
     let request = wire::StreamContainersRequest { filter };
-    call!("StreamContainers", request, LIST)
+    call!("StreamContainers", request, HANDED_ON)
 }
 
-pub(crate) fn sandbox_status(id: &SandboxId) -> Call<Answer<SandboxAnswer>> {
+pub(crate) fn sandbox_status(id: &SandboxId) -> Call<Bytes> {
     let request = wire::PodSandboxStatusRequest {
         pod_sandbox_id: id.as_str().to_owned(),
     };
-    call!(
-        "PodSandboxStatus",
-        request,
-        Reading::InPlace(decode::sandbox_answer)
-    )
+    call!("PodSandboxStatus", request, HANDED_ON)
 }
 
-pub(crate) fn container_status(id: &ContainerId) -> Call<Answer<ContainerStatus>> {
+pub(crate) fn container_status(id: &ContainerId) -> Call<Bytes> {
     let request = wire::ContainerStatusRequest {
         container_id: id.as_str().to_owned(),
     };
-    call!(
-        "ContainerStatus",
-        request,
-        Reading::InPlace(decode::container_answer)
-    )
+    call!("ContainerStatus", request, HANDED_ON)
 }
 
 pub(crate) fn events() -> Call<Result<RuntimeEvent, Refusal>> {

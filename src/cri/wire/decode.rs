@@ -7,7 +7,7 @@
 use super::fields::{Field, Fields, Malformed};
 use super::listing::MOST_ITEMS;
 use super::observe;
-use super::texts::RecentTexts;
+use super::texts::Texts;
 use super::views::{self, View};
 use crate::engine::RuntimeVersion;
 use crate::lifecycle::{ContainerStatus, SandboxStatus};
@@ -103,9 +103,11 @@ impl<'a> View<'a> for SandboxMessage<'a> {
 }
 
 /// Reads `PodSandboxStatusResponse`, checked as the reference client does.
-pub(crate) fn sandbox_answer(bytes: &[u8]) -> Result<SandboxAnswer, DecodeError> {
+pub(crate) fn sandbox_answer(
+    bytes: &[u8],
+    texts: &mut impl Texts,
+) -> Result<SandboxAnswer, DecodeError> {
     let answer = SandboxMessage::read(bytes)?;
-    let mut texts = RecentTexts::default();
     let mut containers = Vec::new();
     for field in Fields::of(bytes) {
         let field = field?;
@@ -114,7 +116,7 @@ pub(crate) fn sandbox_answer(bytes: &[u8]) -> Result<SandboxAnswer, DecodeError>
             // Without the timestamp the list means nothing. One that fails the check is asked for by
             // itself.
             if answer.timestamp != 0
-                && let Ok(status) = checked_container(&status, &mut texts)
+                && let Ok(status) = checked_container(&status, texts)
             {
                 if containers.len() == MOST_ITEMS {
                     return Err(Malformed::TooManyItems { most: MOST_ITEMS }.into());
@@ -144,7 +146,7 @@ pub(crate) fn sandbox_answer(bytes: &[u8]) -> Result<SandboxAnswer, DecodeError>
         ),
         ("status.created_at", status.created_at != 0),
     ])?;
-    let sandbox = observe::sandbox_status(&status, &mut texts)
+    let sandbox = observe::sandbox_status(&status, texts)
         .map_err(|_| DecodeError::Missing(vec!["status"]))?;
     Ok(SandboxAnswer {
         sandbox,
@@ -168,9 +170,12 @@ impl<'a> View<'a> for ContainerMessage<'a> {
 }
 
 /// Reads `ContainerStatusResponse`, checked as the reference client does.
-pub(crate) fn container_answer(bytes: &[u8]) -> Result<ContainerStatus, DecodeError> {
+pub(crate) fn container_answer(
+    bytes: &[u8],
+    texts: &mut impl Texts,
+) -> Result<ContainerStatus, DecodeError> {
     match ContainerMessage::read(bytes)?.status {
-        Some(status) => checked_container(&status, &mut RecentTexts::default()),
+        Some(status) => checked_container(&status, texts),
         None => Err(DecodeError::Missing(vec!["status"])),
     }
 }
@@ -178,7 +183,7 @@ pub(crate) fn container_answer(bytes: &[u8]) -> Result<ContainerStatus, DecodeEr
 /// A container's status with everything in it that CRI requires.
 fn checked_container(
     status: &views::ContainerStatus<'_>,
-    texts: &mut RecentTexts,
+    texts: &mut impl Texts,
 ) -> Result<ContainerStatus, DecodeError> {
     let metadata = status.metadata;
     require([

@@ -13,7 +13,7 @@ use super::fields::Malformed;
 use super::listing::{Item, KnownItems, ListReader};
 use super::messages as wire;
 use super::samples::{container, container_status, sandbox, sandbox_status};
-use super::texts::KnownTexts;
+use super::texts::{KnownTexts, RecentTexts};
 use crate::lifecycle::{
     ContainerListing, EventKind, Listed, Refusal, ReportedState, SandboxListing, UnixNanos,
 };
@@ -162,7 +162,8 @@ fn times_that_mean_not_yet_are_none() {
     let answer = wire::ContainerStatusResponse {
         status: Some(status),
     };
-    let status = decode::container_answer(&answer.encode_to_vec()).expect("complete");
+    let status = decode::container_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
+        .expect("complete");
     assert_eq!((status.started_at, status.finished_at), (None, None));
 }
 
@@ -178,7 +179,8 @@ fn addresses_come_primary_first_and_empty_ones_are_dropped() {
         status: Some(status),
         ..Default::default()
     };
-    let answer = decode::sandbox_answer(&answer.encode_to_vec()).expect("complete");
+    let answer = decode::sandbox_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
+        .expect("complete");
     assert_eq!(answer.sandbox.ips, ["10.0.0.1", "fd00::1"].map(Into::into));
     assert!(!answer.sandbox.host_network);
 }
@@ -195,7 +197,8 @@ fn the_nodes_network_is_recognised() {
         status: Some(status),
         ..Default::default()
     };
-    let answer = decode::sandbox_answer(&answer.encode_to_vec()).expect("complete");
+    let answer = decode::sandbox_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
+        .expect("complete");
     assert!(answer.sandbox.host_network);
 }
 
@@ -216,7 +219,7 @@ fn a_sandbox_status_without_what_cri_requires_names_the_field() {
             status: Some(status),
             ..Default::default()
         };
-        decode::sandbox_answer(&answer.encode_to_vec())
+        decode::sandbox_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
     };
     assert!(read(|_| ()).is_ok());
     assert_eq!(missing(read(|s| s.id.clear())), ["status.id"]);
@@ -229,13 +232,19 @@ fn a_sandbox_status_without_what_cri_requires_names_the_field() {
             status: Some(status),
             ..Default::default()
         };
-        missing(decode::sandbox_answer(&answer.encode_to_vec()))
+        missing(decode::sandbox_answer(
+            &answer.encode_to_vec(),
+            &mut RecentTexts::default(),
+        ))
     };
     assert_eq!(metadata(|m| m.name.clear()), ["status.metadata.name"]);
     assert_eq!(metadata(|m| m.uid.clear()), ["status.metadata.uid"]);
     let namespace = metadata(|m| m.namespace.clear());
     assert_eq!(namespace, ["status.metadata.namespace"]);
-    assert_eq!(missing(decode::sandbox_answer(&[])), ["status"]);
+    assert_eq!(
+        missing(decode::sandbox_answer(&[], &mut RecentTexts::default())),
+        ["status"]
+    );
 }
 
 /// V-CTR-1 to V-CTR-7.
@@ -247,7 +256,7 @@ fn a_container_status_without_what_cri_requires_names_the_field() {
         let answer = wire::ContainerStatusResponse {
             status: Some(status),
         };
-        decode::container_answer(&answer.encode_to_vec())
+        decode::container_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
     };
     assert!(read(|_| ()).is_ok());
     assert_eq!(missing(read(|s| s.id.clear())), ["status.id"]);
@@ -257,7 +266,10 @@ fn a_container_status_without_what_cri_requires_names_the_field() {
     assert_eq!(missing(read(|s| s.created_at = 0)), ["status.created_at"]);
     assert_eq!(missing(read(|s| s.image = None)), ["status.image.image"]);
     assert_eq!(missing(read(|s| s.image_ref.clear())), ["status.image_ref"]);
-    assert_eq!(missing(decode::container_answer(&[])), ["status"]);
+    assert_eq!(
+        missing(decode::container_answer(&[], &mut RecentTexts::default())),
+        ["status"]
+    );
 }
 
 #[test]
@@ -281,7 +293,8 @@ fn statuses_that_a_sandbox_brings_count_only_with_a_timestamp() {
             containers_statuses: vec![container_status("c1", 1), broken],
             timestamp,
         };
-        decode::sandbox_answer(&answer.encode_to_vec()).expect("complete")
+        decode::sandbox_answer(&answer.encode_to_vec(), &mut RecentTexts::default())
+            .expect("complete")
     };
     assert!(answer(0).containers.is_empty());
     let brought = answer(5).containers;
@@ -389,8 +402,8 @@ fn decode_as_everything(bytes: &[u8]) {
     let _ = decode::version(bytes);
     let _ = read_list::<SandboxListing>(bytes);
     let _ = read_list::<ContainerListing>(bytes);
-    let _ = decode::sandbox_answer(bytes);
-    let _ = decode::container_answer(bytes);
+    let _ = decode::sandbox_answer(bytes, &mut RecentTexts::default());
+    let _ = decode::container_answer(bytes, &mut RecentTexts::default());
     let _ = read_event(bytes);
 }
 

@@ -60,6 +60,32 @@ impl KnownTexts {
     }
 }
 
+/// The texts that lists have told, and the last few of one message that they have not. It adds nothing to
+/// what is known of lists: a status has texts that no list will ever repeat.
+#[derive(Debug)]
+pub(crate) struct ListedTexts<'k> {
+    listed: &'k KnownTexts,
+    others: RecentTexts,
+}
+
+impl<'k> ListedTexts<'k> {
+    pub(crate) fn of(listed: &'k KnownTexts) -> Self {
+        Self {
+            listed,
+            others: RecentTexts::default(),
+        }
+    }
+}
+
+impl Texts for ListedTexts<'_> {
+    fn share_some(&mut self, text: &str) -> Arc<str> {
+        match self.listed.texts.get(text) {
+            Some(known) => known.clone(),
+            None => self.others.share_some(text),
+        }
+    }
+}
+
 /// New texts that are let be before they are looked through.
 const WORTH_A_WALK: usize = 1024;
 

@@ -186,3 +186,61 @@ fn heartbeats_are_ten_seconds_apart_and_one_at_a_time() {
     node.wait(100.0);
     assert_eq!(node.heartbeats, 11);
 }
+
+/// Containers that come and go within a second leave each list something that it cannot judge; that is
+/// no reason for relists back to back, nor for one each second for ever.
+#[test]
+fn a_node_full_of_short_lives_is_relisted_ever_less_often() {
+    let mut node = Node::with_c1();
+    for n in 0..200 {
+        let id = format!("short{n}");
+        node.world.run("S1", &id);
+        node.tell(Created, &id);
+        node.tell(Started, &id);
+        node.wait(0.03);
+        node.world.exit(&id, 0);
+        node.tell(Stopped, &id);
+        node.delete(&id);
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.tell(Started, &format!("s{n}"));
+        node.delete(&format!("s{n}"));
+        node.wait(0.02);
+    }
+    let relists = node.take_relists();
+    assert!(
+        (3..=5).contains(&relists),
+        "{relists} relists in ten seconds"
+    );
+    node.wait(11.0);
+    assert_eq!(node.engine.unsettled_pods(), 0);
+}
+
+/// Where a list takes long, what waits for nothing but the proof of its removal waits for fewer of them.
+#[test]
+fn relists_that_only_prove_removals_take_a_hundredth_of_the_time() {
+    let mut node = Node::trusted();
+    node.latency
+        .insert(Call::FullRelist, Duration::from_millis(50));
+    node.latency
+        .insert(Call::PodRelist, Duration::from_millis(50));
+    let pods = 600;
+    for n in 0..pods {
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.world.run(&format!("s{n}"), &format!("c{n}"));
+        node.tell(Started, &format!("c{n}"));
+    }
+    node.relist();
+    node.wait(5.0);
+    node.forget_the_past();
+    for n in 0..pods {
+        node.delete(&format!("c{n}"));
+        node.wait(0.05);
+    }
+    let relists = node.take_relists();
+    assert!(
+        (4..=7).contains(&relists),
+        "{relists} relists in half a minute"
+    );
+    node.wait(11.0);
+    assert_eq!(node.engine.unsettled_pods(), 0);
+}

@@ -100,8 +100,9 @@ pub(super) fn a_relist_in_flight_proves_nothing_about_what_events_told_meanwhile
     node.release();
     assert_eq!(node.take_told(), NOTHING);
     assert_eq!(node.shows("P"), "[A] S1=R c2=R c1=X(0)");
-    // The list could not judge c2: one more becomes due by itself.
-    node.at(24.0);
+    // The list could not judge c2, which was made since it was sent: one more becomes due by itself, but
+    // after ten seconds, because this one took two.
+    node.at(31.0);
     assert_eq!(node.take_relists(), 2);
     assert_eq!(node.take_told(), NOTHING);
     assert_eq!(node.shows("P"), "[A] S1=R c2=R c1=X(0)");

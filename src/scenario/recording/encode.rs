@@ -28,11 +28,6 @@ impl Encoder {
         &self.header
     }
 
-    /// From here on nothing refers to what was written before.
-    pub(super) fn begin_anew(&mut self) {
-        self.lists.forget();
-    }
-
     /// Appends an entry's line to `lines`. An entry that is too long for a line becomes a gap.
     pub(super) fn push(&mut self, lines: &mut Vec<u8>, entry: &Entry) {
         let before = lines.len();

@@ -1,10 +1,10 @@
 //! The flight recorder: the last minutes, in memory, for the fault that nobody saw coming.
 //!
-//! It keeps whole segments of lines, ready to be written. Each begins with what had been told before
-//! it, a full list among it, so that whatever was dropped the rest can be replayed; within a segment
-//! lists refer to nothing outside it. The oldest segments go first.
+//! It keeps what passed as values, which share their texts with the engine's records, and makes lines of
+//! them only when somebody asks: most are never asked for. What is dropped is the oldest entry, and what
+//! it told goes into what an excerpt begins with, so that the rest can be replayed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -12,23 +12,26 @@ use std::time::Duration;
 use super::encode::Encoder;
 use super::format::{Entry, Header, Record};
 use super::known::{Known, StreamState};
+use super::lists::{LastList, ListContent};
 use super::queue::{Keeper, QueueLimits, Recorder, RecordingTap};
+use super::weight;
 use super::write::{Recorded, create, create_anew, output};
-use crate::engine::{Input, Question, RequestId, RuntimeVersion, Settings};
-use crate::lifecycle::{Mono, Now};
+use crate::engine::{Answer, Input, Question, RequestId, RuntimeVersion, Settings};
+use crate::lifecycle::{Mono, NodeList, Now};
 
 /// A flight recorder: the thread on which a [`Flight`] is kept.
 pub type FlightRecorder = Recorder<Flight>;
 
-/// Segments that the limits are divided into. What is dropped at once is one of them.
-const SEGMENTS: u32 = 16;
+/// Lines that are made before they are handed on.
+const CHUNK: usize = 64 << 10;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlightLimits {
     /// At least so much time, if it fits; 10 minutes by default.
     pub span: Duration,
-    /// At most so many bytes of lines; 32 MiB by default.
+    /// About how many bytes of memory the entries take at most, beside what the newest state of the node
+    /// takes once; 32 MiB by default.
     pub bytes: usize,
 }
 
@@ -45,29 +48,105 @@ impl Default for FlightLimits {
 pub struct Flight {
     limits: FlightLimits,
     runtime: Option<RuntimeVersion>,
-    encoder: Option<Encoder>,
-    known: Known,
-    /// Questions that have no answer yet, and when they were sent.
-    asked: BTreeMap<RequestId, (Mono, bool)>,
-    segments: VecDeque<Segment>,
+    header: Option<Header>,
+    /// What had been told before the oldest entry.
+    before: Past,
+    entries: VecDeque<Kept>,
+    /// What the entries weigh together.
+    bytes: usize,
+    /// The newest full list, which the next one is likely to resemble.
+    newest_list: LastList,
+    /// Full relists that have no answer yet.
+    relists: BTreeSet<RequestId>,
     /// Whether something was dropped already.
     is_excerpt: bool,
-    /// The moment of the newest entry.
-    newest: Mono,
 }
 
-struct Segment {
-    began: Now,
-    /// What had been told before, as a line; empty at the very beginning.
-    known: Vec<u8>,
-    lines: Vec<u8>,
-    entries: u64,
+/// One entry, with its lists in the shortest form.
+#[derive(Clone)]
+struct Kept {
+    at: Now,
+    weight: usize,
+    what: What,
 }
 
-impl Segment {
-    fn bytes(&self) -> usize {
-        self.known.len() + self.lines.len()
+#[derive(Clone)]
+enum What {
+    Record(Record),
+    /// The answer to a full relist.
+    List {
+        request: RequestId,
+        content: ListContent,
+    },
+}
+
+impl Kept {
+    fn new(at: Now, what: What) -> Self {
+        let pointed_to = match &what {
+            What::Record(record) => weight::of_record(record),
+            What::List { content, .. } => weight::of_list(content),
+        };
+        Self {
+            at,
+            weight: size_of::<Self>() + pointed_to,
+            what,
+        }
     }
+}
+
+/// What a run of entries has told.
+#[derive(Clone, Default)]
+struct Past {
+    known: Known,
+    /// Questions that have no answer yet: when they were sent, and whether they are full relists.
+    asked: BTreeMap<RequestId, (Mono, bool)>,
+    lists: LastList,
+}
+
+impl Past {
+    /// Remembers what an entry tells, and gives it with its list made out.
+    fn pass(&mut self, kept: Kept) -> Option<Entry> {
+        let Kept { at, what, .. } = kept;
+        let record = match what {
+            What::Record(record) => record,
+            What::List { request, content } => {
+                // It refers to the one before it, which has passed here.
+                let list = self.lists.restore(content).ok()?;
+                listed(request, list)
+            }
+        };
+        let entry = Entry { at, record };
+        self.learn(&entry);
+        Some(entry)
+    }
+
+    fn learn(&mut self, entry: &Entry) {
+        let at = entry.at.mono;
+        match &entry.record {
+            Record::Asked { request, question } => {
+                let is_full = *question == Question::FullRelist;
+                self.asked.insert(*request, (at, is_full));
+            }
+            Record::Taken(Input::Answered { request, answer }) => {
+                if let Some((begun, is_full)) = self.asked.remove(request) {
+                    self.known.take_answer(answer, begun, at, is_full);
+                }
+            }
+            Record::Taken(Input::StreamMessage { event, .. }) => self.known.take_event(event, at),
+            Record::Taken(Input::StreamEnded { end, .. }) => {
+                self.known.set_stream(StreamState::Ended(end.clone()));
+            }
+            Record::StreamOpened { session } => {
+                self.known.set_stream(StreamState::Open(*session));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn listed(request: RequestId, list: NodeList) -> Record {
+    let answer = Answer::Listed(Ok(list));
+    Record::Taken(Input::Answered { request, answer })
 }
 
 impl Flight {
@@ -77,19 +156,20 @@ impl Flight {
         Self {
             limits,
             runtime,
-            encoder: None,
-            known: Known::default(),
-            asked: BTreeMap::new(),
-            segments: VecDeque::new(),
+            header: None,
+            before: Past::default(),
+            entries: VecDeque::new(),
+            bytes: 0,
+            newest_list: LastList::default(),
+            relists: BTreeSet::new(),
             is_excerpt: false,
-            newest: Mono::default(),
         }
     }
 
-    /// Bytes of lines that are kept at present.
+    /// About how many bytes of memory the entries take at present.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.segments.iter().map(Segment::bytes).sum()
+        self.bytes
     }
 
     /// Writes what is kept as a recording. Nothing is dropped by it.
@@ -107,43 +187,66 @@ impl Flight {
     ///
     /// If it cannot be written.
     pub fn write_last(&self, span: Duration, out: &mut dyn Write) -> io::Result<Recorded> {
-        let is_early = |segment: &Segment| self.newest.since(segment.began.mono) >= span;
-        let early = self.segments.iter().take_while(|segment| is_early(segment));
-        self.write_from(early.count().saturating_sub(1), out)
+        let newest = self.entries.back().map(|kept| kept.at.mono);
+        let is_early = |kept: &Kept| newest.is_some_and(|at| at.since(kept.at.mono) > span);
+        self.write_from(self.entries.partition_point(is_early), out)
     }
 
-    /// Writes the segments from one on.
+    /// Writes the entries from one on.
     fn write_from(&self, first: usize, out: &mut dyn Write) -> io::Result<Recorded> {
-        let Some(encoder) = &self.encoder else {
+        let Some(header) = &self.header else {
             return Err(io::Error::other("nothing has been recorded yet"));
         };
-        let is_excerpt = self.is_excerpt || first > 0;
-        let mut header = Header {
-            excerpt: is_excerpt,
-            ..encoder.header().clone()
+        let header = Header {
+            excerpt: self.is_excerpt || first > 0,
+            runtime: self.runtime_then(),
+            ..header.clone()
         };
-        // A daemon begins before its runtime has told who it is.
-        if header.runtime.is_none() {
-            header.runtime = self.known.version().cloned();
+        let mut past = self.before.clone();
+        for kept in self.entries.iter().take(first) {
+            past.pass(kept.clone());
         }
+        let mut lines = serde_json::to_vec(&header)?;
+        lines.push(b'\n');
         let mut recorded = Recorded::default();
-        let mut head = serde_json::to_vec(&header)?;
-        head.push(b'\n');
-        if let Some(first) = self.segments.get(first)
-            && is_excerpt
+        let mut encoder = Encoder::new(header);
+        let mut rest = self.entries.iter().skip(first).peekable();
+        if let Some(oldest) = rest.peek()
+            && encoder.header().excerpt
         {
-            head.extend_from_slice(&first.known);
+            let record = Record::Known(Box::new(past.known.clone()));
+            let at = oldest.at;
+            encoder.push(&mut lines, &Entry { at, record });
             recorded.entries += 1;
         }
-        out.write_all(&head)?;
-        recorded.bytes += head.len() as u64;
-        for segment in self.segments.iter().skip(first) {
-            out.write_all(&segment.lines)?;
-            recorded.bytes += segment.lines.len() as u64;
-            recorded.entries += segment.entries;
+        for kept in rest {
+            if let Some(entry) = past.pass(kept.clone()) {
+                encoder.push(&mut lines, &entry);
+                recorded.entries += 1;
+            }
+            if lines.len() >= CHUNK {
+                out.write_all(&lines)?;
+                recorded.bytes += lines.len() as u64;
+                lines.clear();
+            }
         }
+        out.write_all(&lines)?;
+        recorded.bytes += lines.len() as u64;
         out.flush()?;
         Ok(recorded)
+    }
+
+    /// The runtime, as whoever began knew it or as it told since.
+    fn runtime_then(&self) -> Option<RuntimeVersion> {
+        let answered = self.entries.iter().find_map(|kept| match &kept.what {
+            What::Record(Record::Taken(Input::Answered {
+                answer: Answer::Version(Ok(version)),
+                ..
+            })) => Some(version),
+            _ => None,
+        });
+        let known = self.runtime.as_ref().or(self.before.known.version());
+        known.or(answered).cloned()
     }
 
     /// Writes what is kept into a file. A name that ends in `.zst` has it compressed.
@@ -179,72 +282,45 @@ impl Flight {
         Recorder::start(Self::new(limits, runtime), QueueLimits::default())
     }
 
-    fn begin_segment(&mut self, at: Now) {
-        let Some(encoder) = &mut self.encoder else {
-            return;
-        };
-        encoder.begin_anew();
-        let mut known = Vec::new();
-        if !self.segments.is_empty() || self.is_excerpt {
-            let record = Record::Known(Box::new(self.known.clone()));
-            encoder.push(&mut known, &Entry { at, record });
-        }
-        self.segments.push_back(Segment {
-            began: at,
-            known,
-            lines: Vec::new(),
-            entries: 0,
-        });
-    }
-
-    fn is_due_for_a_segment(&self, at: Now) -> bool {
-        let Some(segment) = self.segments.back() else {
-            return true;
-        };
-        segment.lines.len() >= self.limits.bytes / SEGMENTS as usize
-            || at.mono.since(segment.began.mono) >= self.limits.span / SEGMENTS
-    }
-
-    fn drop_oldest(&mut self, at: Now) {
-        while self.segments.len() > 1 {
+    fn drop_oldest(&mut self, now: Mono) {
+        let span = self.limits.span;
+        loop {
             let covered = self
-                .segments
+                .entries
                 .get(1)
-                .is_some_and(|next| at.mono.since(next.began.mono) >= self.limits.span);
-            if !covered && self.bytes() <= self.limits.bytes {
+                .is_some_and(|next| now.since(next.at.mono) >= span);
+            if !covered && self.bytes <= self.limits.bytes {
                 return;
             }
-            self.segments.pop_front();
-            self.is_excerpt = true;
-        }
-        // One segment that is too large alone: an entry of enormous size.
-        if self.bytes() > self.limits.bytes {
-            self.segments.clear();
+            let Some(oldest) = self.entries.pop_front() else {
+                return;
+            };
+            self.bytes -= oldest.weight;
+            self.before.pass(oldest);
             self.is_excerpt = true;
         }
     }
 
-    /// Remembers what an entry tells.
-    fn learn(&mut self, entry: &Entry) {
-        let at = entry.at.mono;
-        match &entry.record {
+    /// Puts the answer to a full relist into the shortest form.
+    fn shortened(&mut self, record: Record) -> What {
+        match record {
             Record::Asked { request, question } => {
-                let is_full = *question == Question::FullRelist;
-                self.asked.insert(*request, (at, is_full));
+                if question == Question::FullRelist {
+                    self.relists.insert(request);
+                }
+                What::Record(Record::Asked { request, question })
             }
             Record::Taken(Input::Answered { request, answer }) => {
-                if let Some((begun, is_full)) = self.asked.remove(request) {
-                    self.known.take_answer(answer, begun, at, is_full);
+                let is_full = self.relists.remove(&request);
+                match answer {
+                    Answer::Listed(Ok(list)) if is_full => What::List {
+                        request,
+                        content: self.newest_list.shorten(&list),
+                    },
+                    answer => What::Record(Record::Taken(Input::Answered { request, answer })),
                 }
             }
-            Record::Taken(Input::StreamMessage { event, .. }) => self.known.take_event(event, at),
-            Record::Taken(Input::StreamEnded { end, .. }) => {
-                self.known.set_stream(StreamState::Ended(end.clone()));
-            }
-            Record::StreamOpened { session } => {
-                self.known.set_stream(StreamState::Open(*session));
-            }
-            _ => {}
+            other => What::Record(other),
         }
     }
 }
@@ -253,22 +329,16 @@ impl Keeper for Flight {
     type Kept = Self;
 
     fn begin(&mut self, at: Now, settings: Settings) -> io::Result<()> {
-        let header = Header::new(at, settings, self.runtime.clone());
-        self.encoder = Some(Encoder::new(header));
+        self.header = Some(Header::new(at, settings, None));
         Ok(())
     }
 
     fn keep(&mut self, entry: Entry) -> io::Result<()> {
-        self.newest = entry.at.mono;
-        if self.is_due_for_a_segment(entry.at) {
-            self.begin_segment(entry.at);
-        }
-        self.learn(&entry);
-        if let (Some(encoder), Some(segment)) = (&mut self.encoder, self.segments.back_mut()) {
-            encoder.push(&mut segment.lines, &entry);
-            segment.entries += 1;
-        }
-        self.drop_oldest(entry.at);
+        let Entry { at, record } = entry;
+        let kept = Kept::new(at, self.shortened(record));
+        self.bytes += kept.weight;
+        self.entries.push_back(kept);
+        self.drop_oldest(at.mono);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Answer, Failure, FailureKind, RuntimeVersion, SessionId, StreamEnd};
 use crate::lifecycle::{
-    ContainerId, ContainerListing, ContainerStatus, EventKind, Mono, NodeList, PodUid,
+    ContainerId, ContainerListing, ContainerStatus, EventKind, Listed, Mono, NodeList, PodUid,
     ReportedState, RuntimeEvent, SandboxId, SandboxListing, SandboxStatus,
 };
 
@@ -55,7 +55,7 @@ struct Seen<L, S> {
     first: Mono,
     /// When the newest that is known of it was told.
     last: Mono,
-    listing: L,
+    listing: Arc<L>,
     /// Its newest status; absent once a list has overtaken it.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     status: Option<S>,
@@ -180,8 +180,8 @@ impl Known {
             .map(|c| c.listing.clone())
             .collect();
         NodeList {
-            sandboxes: sandboxes.into(),
-            containers: containers.into(),
+            sandboxes: all_read(sandboxes),
+            containers: all_read(containers),
         }
     }
 
@@ -198,8 +198,8 @@ impl Known {
             .cloned()
             .collect();
         NodeList {
-            sandboxes: sandboxes.into(),
-            containers: containers.into(),
+            sandboxes: all_read(sandboxes),
+            containers: all_read(containers),
         }
     }
 
@@ -223,7 +223,7 @@ impl Known {
         self.gone.get(id).is_some_and(|gone| begun <= *gone)
     }
 
-    fn list_sandbox(&mut self, listing: &SandboxListing, window: Window) {
+    fn list_sandbox(&mut self, listing: &Arc<SandboxListing>, window: Window) {
         if self.is_gone(listing.id.as_str(), window.begun) {
             return;
         }
@@ -231,6 +231,9 @@ impl Known {
             None => {
                 let seen = first_listed(listing, window);
                 self.sandboxes.insert(listing.id.clone(), seen);
+            }
+            Some(seen) if Arc::ptr_eq(&seen.listing, listing) => {
+                seen.last = seen.last.max(window.seen);
             }
             Some(seen) if window.replaces(listing.state, seen.last, seen.listing.state) => {
                 let outdated = |status: &SandboxStatus| rank(status.state) < rank(listing.state);
@@ -242,7 +245,7 @@ impl Known {
         }
     }
 
-    fn list_container(&mut self, listing: &ContainerListing, window: Window) {
+    fn list_container(&mut self, listing: &Arc<ContainerListing>, window: Window) {
         if self.is_gone(listing.id.as_str(), window.begun) {
             return;
         }
@@ -250,6 +253,9 @@ impl Known {
             None => {
                 let seen = first_listed(listing, window);
                 self.containers.insert(listing.id.clone(), seen);
+            }
+            Some(seen) if Arc::ptr_eq(&seen.listing, listing) => {
+                seen.last = seen.last.max(window.seen);
             }
             Some(seen) if window.replaces(listing.state, seen.last, seen.listing.state) => {
                 let outdated = |status: &ContainerStatus| rank(status.state) < rank(listing.state);
@@ -263,6 +269,11 @@ impl Known {
 
     /// What a full list lacks is gone, if it had been told before the list was asked for.
     fn take_absences(&mut self, list: &NodeList, begun: Mono) {
+        self.gone.retain(|_, gone| *gone >= begun);
+        self.listed = self.listed.max(Some(begun));
+        if self.is_all(list) {
+            return;
+        }
         let listed = |id: &str| {
             let unreadable = list.sandboxes.unreadable.iter();
             unreadable
@@ -279,8 +290,26 @@ impl Known {
         self.containers.retain(|id, seen| {
             seen.first >= begun || containers.contains(id) || listed(id.as_str())
         });
-        self.gone.retain(|_, gone| *gone >= begun);
-        self.listed = self.listed.max(Some(begun));
+    }
+
+    /// Whether a list has just what is known, item by item: most do.
+    fn is_all(&self, list: &NodeList) -> bool {
+        let NodeList {
+            sandboxes,
+            containers,
+        } = list;
+        sandboxes.items.len() == self.sandboxes.len()
+            && containers.items.len() == self.containers.len()
+            && sandboxes
+                .items
+                .iter()
+                .zip(self.sandboxes.keys())
+                .all(|(item, id)| item.id == *id)
+            && containers
+                .items
+                .iter()
+                .zip(self.containers.keys())
+                .all(|(item, id)| item.id == *id)
     }
 
     /// A snapshot may be older than its message: it only moves a known subject forwards.
@@ -307,14 +336,14 @@ impl Known {
         if self.is_gone(status.id.as_str(), window.begun) {
             return;
         }
-        let listing = SandboxListing {
+        let listing = Arc::new(SandboxListing {
             id: status.id.clone(),
             pod: status.pod.clone(),
             attempt: status.attempt,
             state: status.state,
             created_at: status.created_at,
             labelled: status.labelled,
-        };
+        });
         let known = self
             .sandboxes
             .entry(status.id.clone())
@@ -340,7 +369,7 @@ impl Known {
             Some(seen) => seen.listing.sandbox.clone(),
             None => sandbox.map(|sandbox| sandbox.id.clone()),
         };
-        let listing = ContainerListing {
+        let listing = Arc::new(ContainerListing {
             id: status.id.clone(),
             sandbox: its_sandbox,
             pod: status.pod.clone(),
@@ -350,7 +379,7 @@ impl Known {
             created_at: status.created_at,
             image: status.image.clone(),
             image_ref: status.image_ref.clone(),
-        };
+        });
         let known = self
             .containers
             .entry(status.id.clone())
@@ -363,7 +392,14 @@ impl Known {
     }
 }
 
-fn first_listed<L: Clone, S>(listing: &L, window: Window) -> Seen<L, S> {
+fn all_read<T>(items: Vec<Arc<T>>) -> Listed<T> {
+    Listed {
+        items,
+        ..Listed::default()
+    }
+}
+
+fn first_listed<L, S>(listing: &Arc<L>, window: Window) -> Seen<L, S> {
     Seen {
         first: window.seen,
         last: window.seen,

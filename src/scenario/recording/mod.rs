@@ -25,6 +25,7 @@ mod lists;
 mod play;
 mod queue;
 mod read;
+mod weight;
 mod write;
 
 #[cfg(test)]

@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::format::{Entry, Record};
+use super::weight;
 use crate::cri::Tapped;
-use crate::engine::{Answer, Input, Output, Settings};
-use crate::lifecycle::{ContainerListing, ContainerStatus, Now, SandboxListing};
+use crate::engine::{Output, Settings};
+use crate::lifecycle::Now;
 
 /// Keeps what passes: in a file, in memory. Runs on the recorder's thread.
 pub trait Keeper: Send + 'static {
@@ -152,28 +154,9 @@ impl Sorter {
 /// The place that an entry takes beside what it points to.
 const WEIGHT_OF_AN_ENTRY: usize = size_of::<Entry>() + 64;
 
-/// About how much memory an entry holds. Ids and names are shared with the engine's.
 fn weight(tapped: Tapped<'_>) -> usize {
-    let Tapped::Input { input, .. } = tapped else {
-        return WEIGHT_OF_AN_ENTRY;
-    };
-    let pointed_to = match input {
-        Input::Answered { answer, .. } => match answer {
-            Answer::Listed(Ok(list)) => {
-                list.sandboxes.items.len() * size_of::<SandboxListing>()
-                    + list.containers.items.len() * size_of::<ContainerListing>()
-            }
-            Answer::Inspected(inspection) => {
-                (inspection.sandboxes.len() + inspection.containers.len())
-                    * size_of::<ContainerStatus>()
-            }
-            Answer::Listed(Err(_)) | Answer::Version(_) => 0,
-        },
-        Input::StreamMessage { event, .. } => {
-            // Their texts are new with each message.
-            (event.containers.len() + 1) * (size_of::<ContainerStatus>() + 512)
-        }
-        Input::StreamOverflow { pods, .. } => pods.len() * 96,
+    let pointed_to = match tapped {
+        Tapped::Input { input, .. } => weight::of_input(input),
         _ => 0,
     };
     WEIGHT_OF_AN_ENTRY + pointed_to
@@ -219,6 +202,7 @@ impl<K: Keeper> Recorder<K> {
     /// done if the recorder has failed.
     pub fn errand(&self, errand: impl FnOnce(&mut K) + Send + 'static) {
         let _ = self.messages.send(Message::Do(Box::new(errand)));
+        self.thread.thread().unpark();
     }
 
     /// Resolves when the recorder has failed, and only then. [`finish`](Self::finish) says why.
@@ -235,12 +219,17 @@ impl<K: Keeper> Recorder<K> {
     /// Whatever could not be kept.
     pub fn finish(self) -> io::Result<K::Kept> {
         let _ = self.messages.send(Message::End);
+        self.thread.thread().unpark();
         match self.thread.join() {
             Ok(kept) => kept,
             Err(_) => Err(io::Error::other("the recorder panicked")),
         }
     }
 }
+
+/// How long the recorder lets entries gather: on a busy node they come in hundreds a second, and waking
+/// it for each would cost more than keeping it. An errand and the end wake it at once.
+const REST: Duration = Duration::from_millis(50);
 
 fn work<K: Keeper>(
     mut keeper: K,
@@ -249,7 +238,11 @@ fn work<K: Keeper>(
     failing: oneshot::Sender<()>,
 ) -> io::Result<K::Kept> {
     let error = loop {
-        let done = match messages.recv() {
+        let message = messages.try_recv().or_else(|_| {
+            thread::park_timeout(REST);
+            messages.recv()
+        });
+        let done = match message {
             Ok(Message::Begun(at, settings)) => keeper.begin(at, *settings),
             Ok(Message::Entry(weight, entry)) => {
                 let kept = keeper.keep(entry);

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use prost::Message;
 
-use super::{KnownItems, KnownTexts, ListReader, Malformed, decode, oracle, read_list, wire};
+use super::{
+    KnownItems, KnownTexts, ListReader, Malformed, RecentTexts, decode, oracle, read_list, wire,
+};
 use crate::cri::wire::decode::DecodeError;
 use crate::cri::wire::event::read_event;
 use crate::cri::wire::listing::Item;
@@ -263,12 +265,12 @@ fn assert_read_alike(bytes: &[u8]) {
         bytes,
     );
     assert_same(
-        decode::sandbox_answer(bytes),
+        decode::sandbox_answer(bytes, &mut RecentTexts::default()),
         oracle::sandbox_answer(bytes),
         bytes,
     );
     assert_same(
-        decode::container_answer(bytes),
+        decode::container_answer(bytes, &mut RecentTexts::default()),
         oracle::container_answer(bytes),
         bytes,
     );
