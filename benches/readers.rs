@@ -35,8 +35,8 @@ fn ended(revision: u64) -> Arc<LifecycleEvent> {
         "subject": {"container": {"id": "8a1c5f0e", "name": "envoy", "attempt": 0}},
         "source": "event",
         "initial": false,
-        "runtimeStamp": 1,
-        "seenAt": 2,
+        "runtimeStamp": "2026-11-30T12:00:00.000000001Z",
+        "seenAt": "2026-11-30T12:00:00.000100000Z",
     });
     Arc::new(serde_json::from_value(told).unwrap())
 }
