@@ -120,14 +120,14 @@ pub(crate) async fn of_lists(client: &mut BareClient, times: u32) -> Limits {
     for _ in 0..times {
         black_box(client.lists().await);
     }
-    let over_grpc = (cpu() - before) / times;
+    let over_grpc = cpu().saturating_sub(before) / times;
     let before = thread_cpu();
     for _ in 0..times {
         let sandboxes = cri::ListPodSandboxResponse::decode(black_box(&*sandboxes));
         let containers = cri::ListContainersResponse::decode(black_box(&*containers));
         black_box((sandboxes.expect("a list"), containers.expect("a list")));
     }
-    let through_prost = (thread_cpu() - before) / times;
+    let through_prost = thread_cpu().saturating_sub(before) / times;
     let bytes = sandboxes.len() + containers.len();
     Limits {
         bytes,
@@ -156,7 +156,7 @@ fn socket(bytes: usize, times: u32) -> Duration {
     while here.read(&mut buffer).expect("somebody writes") > 0 {
         black_box(&buffer);
     }
-    let spent = thread_cpu() - before;
+    let spent = thread_cpu().saturating_sub(before);
     writer.join().expect("it ends");
     spent / times
 }
