@@ -217,6 +217,7 @@ async fn relists(task: &Task, times: u32) -> Figures {
     let channel = bare_channel(task).await;
     let limits = limits::of_lists(&mut BareClient::over(channel), times).await;
     put(&mut figures, "grpc", millis(limits.over_grpc));
+    put(&mut figures, "grpc allocations", float(limits.allocations));
     put(&mut figures, "prost", millis(limits.through_prost));
     put(&mut figures, "socket", millis(limits.through_a_socket));
     put(

@@ -15,6 +15,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
+use crate::memory::asked;
 use crate::process::{cpu, thread_cpu};
 
 /// The messages of the subset that is read, as prost decodes them.
@@ -110,17 +111,21 @@ impl BareClient {
 pub(crate) struct Limits {
     pub(crate) bytes: usize,
     pub(crate) over_grpc: Duration,
+    /// Of the same.
+    pub(crate) allocations: u64,
     pub(crate) through_prost: Duration,
     pub(crate) through_a_socket: Duration,
 }
 
 pub(crate) async fn of_lists(client: &mut BareClient, times: u32) -> Limits {
     let (sandboxes, containers) = client.lists().await;
+    let asked_before = asked();
     let before = cpu();
     for _ in 0..times {
         black_box(client.lists().await);
     }
     let over_grpc = cpu().saturating_sub(before) / times;
+    let allocations = asked().allocations - asked_before.allocations;
     let before = thread_cpu();
     for _ in 0..times {
         let sandboxes = cri::ListPodSandboxResponse::decode(black_box(&*sandboxes));
@@ -132,6 +137,7 @@ pub(crate) async fn of_lists(client: &mut BareClient, times: u32) -> Limits {
     Limits {
         bytes,
         over_grpc,
+        allocations: allocations / u64::from(times),
         through_prost,
         through_a_socket: socket(bytes, times),
     }
