@@ -18,33 +18,27 @@ use pleg::cache::cache;
 use pleg::engine::Freshness;
 use pleg::feed::{Subscription, WatchFrom, feed};
 use pleg::lifecycle::{
-    EventSubject, LifecycleEvent, LifecycleKind, PodIdentity, PodUid, Revision, Source, UnixNanos,
+    EventSubject, LifecycleEvent, LifecycleKind, PodIdentity, PodUid, Revision, UnixNanos,
 };
 use pleg::simulate::SimulatedRuntime;
 
 const PODS: usize = 1000;
 
 fn ended(revision: u64) -> Arc<LifecycleEvent> {
-    Arc::new(LifecycleEvent {
-        kind: LifecycleKind::ContainerDied,
-        revision: Revision(revision),
-        pod: PodIdentity {
-            uid: "6f0c1a52-91b4-4a3e-8d1e-0123456789ab".into(),
-            namespace: "shop".into(),
-            name: "payments-0".into(),
-        },
-        subject: Some(EventSubject::Container {
-            id: "8a1c5f0e".into(),
-            name: "envoy".into(),
-            attempt: 0,
-        }),
-        exit: None,
-        source: Source::Event,
-        initial: false,
-        runtime_stamp: Some(UnixNanos(1)),
-        seen_at: UnixNanos(2),
-        born: Revision(1),
-    })
+    let pod = PodIdentity {
+        uid: "6f0c1a52-91b4-4a3e-8d1e-0123456789ab".into(),
+        namespace: "shop".into(),
+        name: "payments-0".into(),
+    };
+    let subject = EventSubject::Container {
+        id: "8a1c5f0e".into(),
+        name: "envoy".into(),
+        attempt: 0,
+    };
+    let mut event = LifecycleEvent::new(LifecycleKind::ContainerDied, pod, Some(subject));
+    event.revision = Revision(revision);
+    event.born = Revision(1);
+    Arc::new(event)
 }
 
 /// To telling belongs that each takes it.
