@@ -319,6 +319,8 @@ fn whoever_follows_events_that_others_then_miss_is_told_so_in_one_line() {
         "watch --count 1 --no-events"
     ));
     assert!(!is_told(Character::containerd_2(), "watch --count 1"));
+    // It has no events that could be taken.
+    assert!(!is_told(Character::containerd_1_6(), "watch --count 1"));
 }
 
 #[test]
@@ -333,7 +335,8 @@ fn without_a_runtime_the_error_names_what_was_tried_and_what_else_can_be_done() 
         format!(
             "pleg: no container runtime answers; tried:\n  \
              {missing} (from --runtime-endpoint): no such file\n\
-             See what runs without a runtime: add --simulate.\n"
+             Is the runtime up? --runtime-endpoint or CONTAINER_RUNTIME_ENDPOINT names its socket; \
+             --simulate follows a simulated runtime instead.\n"
         )
     );
 }

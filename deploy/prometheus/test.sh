@@ -52,7 +52,7 @@ if [ -z "${SCRAPE:-}" ]; then
         PLEG=target/debug/pleg
     fi
     SCRAPE=$work/scrape
-    "$PLEG" --log-level info --simulate run --http-listen 127.0.0.1:0 --grpc-listen "unix://$work/pleg.sock" 2>"$work/log" &
+    "$PLEG" run --simulate --http-listen 127.0.0.1:0 --grpc-listen "unix://$work/pleg.sock" 2>"$work/log" &
     daemon=$!
     for _ in $(seq 100); do
         address=$(sed -n 's/.*http:\/\/\(127\.0\.0\.1:[1-9][0-9]*\).*/\1/p' "$work/log" | head -n 1)

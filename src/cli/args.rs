@@ -27,44 +27,55 @@ use crate::lifecycle::LifecycleKind;
     after_help = "\
 Examples:
   pleg watch                       follow the node's runtime
-  pleg watch --simulate --for 10s  follow a simulated one: no runtime needed, nothing to set up
-  pleg pods -o wide                the node's pods, now
-  pleg status                      what the node's daemon does, and why"
+  pleg watch --simulate --for 10s  follow a simulated one, for ten seconds
+  pleg pods                        the node's pods, now
+  pleg status                      what the node's daemon does, and why
+  pleg watch --help                all that watch can do
+
+The runtime is found as crictl finds it: --runtime-endpoint, else the variable
+CONTAINER_RUNTIME_ENDPOINT, else the file that --config or CRI_CONFIG_FILE names
+or /etc/crictl.yaml, else the usual sockets of containerd, CRI-O and cri-dockerd.
+PLEG_LOG is --log-level for every subcommand; NO_COLOR turns colours off."
 )]
 pub(crate) struct Args {
-    #[command(flatten)]
-    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     pub(crate) command: CommandArgs,
 }
 
-#[derive(Debug, ClapArgs)]
+/// Which runtime, and how to speak to it: of the subcommands that follow one, and of no others.
+#[derive(Clone, Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Runtime")]
-pub(crate) struct GlobalArgs {
-    /// The runtime's socket [env: CONTAINER_RUNTIME_ENDPOINT] [default: /etc/crictl.yaml's, then the usual ones]
-    #[arg(long, short = 'r', global = true, value_name = "ENDPOINT")]
+pub(crate) struct RuntimeArgs {
+    /// The runtime's socket [default: as crictl]
+    #[arg(long, short = 'r', value_name = "SOCKET")]
     pub(crate) runtime_endpoint: Option<Endpoint>,
 
-    /// crictl's configuration file [env: CRI_CONFIG_FILE] [default: /etc/crictl.yaml]
-    #[arg(long, short = 'c', global = true, value_name = "FILE")]
+    /// crictl's file [default: /etc/crictl.yaml]
+    #[arg(long, short = 'c', value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// The largest answer to accept from the runtime [default: 16MiB]
-    #[arg(long, global = true, value_name = "SIZE")]
+    /// Largest answer to take [default: 16MiB]
+    #[arg(long, value_name = "SIZE")]
     pub(crate) max_message_size: Option<ByteLimit>,
 
-    /// Follow a simulated runtime instead of the node's
-    #[arg(long, global = true, conflicts_with_all = ["runtime_endpoint", "config"])]
+    /// Follow a simulated runtime instead
+    #[arg(long, conflicts_with_all = ["runtime_endpoint", "config"])]
     pub(crate) simulate: bool,
 
-    /// Let the simulation repeat itself: the same number, the same pods and crashes
-    #[arg(long, global = true, value_name = "N", requires = "simulate")]
+    /// The same number, the same simulation
+    #[arg(long, value_name = "N", requires = "simulate")]
     pub(crate) seed: Option<u64>,
 
-    /// What to log to stderr: off, error, warn, info, debug, trace, or directives as in tracing
-    /// [env: PLEG_LOG] [default: warn; run: info]
-    #[arg(long, global = true, value_name = "LEVEL")]
+    /// off, error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL")]
     pub(crate) log_level: Option<LogLevel>,
+}
+
+impl RuntimeArgs {
+    /// Whether a runtime is named; whoever does so means that one, and no daemon's.
+    pub(crate) fn names_one(&self) -> bool {
+        self.simulate || self.runtime_endpoint.is_some() || self.config.is_some()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,7 +86,7 @@ pub(crate) enum CommandArgs {
     Pods(PodsArgs),
     /// Be the node's daemon: one feed for everybody on the node
     Run(RunArgs),
-    /// Print what the node's daemon does, and why; exits 0 if healthy, 1 if not, 2 if nobody can tell
+    /// Print what the node's daemon does, and why
     Status(StatusArgs),
     /// Record what the runtime says, for a replay elsewhere
     Record(RecordArgs),
@@ -88,11 +99,30 @@ pub(crate) enum CommandArgs {
     Simulate(SimulateArgs),
 }
 
+impl CommandArgs {
+    /// Which runtime is to be followed; `None` if none is.
+    pub(crate) fn runtime(&self) -> Option<&RuntimeArgs> {
+        match self {
+            Self::Watch(watch) => Some(&watch.runtime),
+            Self::Pods(pods) => Some(&pods.runtime),
+            Self::Run(run) => Some(&run.runtime),
+            Self::Verify(verify) => Some(&verify.runtime),
+            Self::Record(record) if record.last.is_none() => Some(&record.runtime),
+            // Scenarios bring their own, and what the daemon knows is the daemon's.
+            Self::Record(_) | Self::Status(_) | Self::Replay(_) => None,
+            #[cfg(feature = "simulate")]
+            Self::Simulate(_) => None,
+        }
+    }
+}
+
 /// Whom to ask: the daemon, or the runtime itself.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct AskArgs {
-    /// Ask the daemon at this socket [default: the one at /run/pleg/pleg.sock, if it runs]
-    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    /// Ask the daemon here [default: /run/pleg/pleg.sock, if it runs]
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = [
+        "runtime_endpoint", "config", "max_message_size", "simulate",
+    ])]
     pub(crate) daemon: Option<Endpoint>,
 
     /// Ask the runtime itself, past a daemon that runs
@@ -102,20 +132,23 @@ pub(crate) struct AskArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Every setting that --print-config shows is a flag too. Flags outrank variables (PLEG_RELIST_PERIOD
-for --relist-period), which outrank the file (relistPeriod).
+Every setting that --print-config shows is a flag too. Flags outrank variables
+(PLEG_RELIST_PERIOD), which outrank the file (relistPeriod).
 
-Example: without a runtime; see http://127.0.0.1:9641/ and, from elsewhere, pleg status
+Example: without a runtime; then see http://127.0.0.1:9641/ or ask for its status
   pleg run --simulate --grpc-listen unix:///tmp/pleg.sock
   pleg status --daemon unix:///tmp/pleg.sock")]
 pub(crate) struct RunArgs {
-    /// The daemon's file [env: PLEG_CONFIG] [default: /etc/pleg/config.yaml, if it is there]
+    /// The daemon's file [default: PLEG_CONFIG, else /etc/pleg/config.yaml if it is there]
     #[arg(long, value_name = "FILE")]
     pub(crate) settings_file: Option<PathBuf>,
 
-    /// Print every setting with who has set it, and end
+    /// Print each setting and who has set it, and end
     #[arg(long)]
     pub(crate) print_config: bool,
+
+    #[command(flatten)]
+    pub(crate) runtime: RuntimeArgs,
 
     #[command(flatten)]
     pub(crate) settings: Flags,
@@ -123,15 +156,17 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
+Exits with 0 if the node is healthy, 1 if it is not, 2 if nobody can tell.
+
 Example: why does this node poll?
   pleg status")]
 pub(crate) struct StatusArgs {
-    /// The daemon's socket [default: /run/pleg/pleg.sock]
-    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    /// The daemon's socket [default: PLEG_DAEMON, else /run/pleg/pleg.sock]
+    #[arg(long, value_name = "SOCKET")]
     pub(crate) daemon: Option<Endpoint>,
 
     /// How to print it
-    #[arg(long, short = 'o', value_enum, default_value_t)]
+    #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: StatusFormat,
 }
 
@@ -140,12 +175,12 @@ pub(crate) struct StatusArgs {
 Example: what dies in kube-system in the next hour, as JSON
   pleg watch --namespace kube-system --type Died --for 1h -o json")]
 pub(crate) struct WatchArgs {
-    /// How to print events
-    #[arg(long, short = 'o', value_enum, default_value_t)]
+    /// How to print; wide has every column whatever the terminal's width
+    #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: WatchFormat,
 
-    /// Where to begin: with what runs already, or with what happens from now on
-    #[arg(long, value_enum, default_value_t)]
+    /// Begin with what there is already, or with what is new
+    #[arg(long, value_name = "FROM", value_enum, default_value_t)]
     pub(crate) from: Begin,
 
     /// End after this time (30s, 5m, 1h30m)
@@ -153,7 +188,7 @@ pub(crate) struct WatchArgs {
     pub(crate) lasting: Option<Duration>,
 
     /// End after this many events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) count: Option<u64>,
 
     /// Only events of this type: Started, Died, Removed or PodSync; may be repeated
@@ -169,24 +204,27 @@ pub(crate) struct WatchArgs {
     pub(crate) pod: Option<String>,
 
     /// As the kubelet's: EventedPLEG=false polls instead of following events
-    #[arg(long, value_name = "GATES", default_value = "EventedPLEG=true")]
+    #[arg(long, value_name = "GATES", conflicts_with = "daemon")]
     pub(crate) feature_gates: Vec<FeatureGates>,
 
-    /// Poll instead of following events; the same as --feature-gates EventedPLEG=false
-    #[arg(long, conflicts_with = "feature_gates")]
+    /// Poll instead; the same as EventedPLEG=false
+    #[arg(long, conflicts_with_all = ["feature_gates", "daemon"])]
     pub(crate) no_events: bool,
 
     /// At the end, write a recording of the last 10 minutes; SIGUSR1 writes one at any time
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "daemon")]
     pub(crate) dump_last: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) ask: AskArgs,
+
+    #[command(flatten)]
+    pub(crate) runtime: RuntimeArgs,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Example: five minutes of the node's runtime, compressed, and what they tell on a laptop
+Example: five minutes of the node's runtime, and what they tell on a laptop
   pleg record --out node.jsonl.zst --for 5m
   pleg replay node.jsonl.zst
 
@@ -210,13 +248,19 @@ pub(crate) struct RecordArgs {
         long,
         value_name = "DURATION",
         value_parser = humantime::parse_duration,
-        conflicts_with_all = ["lasting", "no_events"]
+        conflicts_with_all = [
+            "lasting", "no_events", "runtime_endpoint", "config", "max_message_size", "simulate",
+            "log_level",
+        ]
     )]
     pub(crate) last: Option<Duration>,
 
     /// With --last: the daemon's socket [default: /run/pleg/pleg.sock]
-    #[arg(long, value_name = "SOCKET", env = "PLEG_DAEMON", hide_env = true)]
+    #[arg(long, value_name = "SOCKET", requires = "last")]
     pub(crate) daemon: Option<Endpoint>,
+
+    #[command(flatten)]
+    pub(crate) runtime: RuntimeArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -224,8 +268,8 @@ pub(crate) struct RecordArgs {
 Example: the addresses of the pods in kube-system
   pleg pods --namespace kube-system -o wide")]
 pub(crate) struct PodsArgs {
-    /// How to print pods
-    #[arg(long, short = 'o', value_enum, default_value_t)]
+    /// How to print; wide has every column whatever the terminal's width
+    #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: PodsFormat,
 
     /// Print ids in full
@@ -238,18 +282,21 @@ pub(crate) struct PodsArgs {
 
     #[command(flatten)]
     pub(crate) ask: AskArgs,
+
+    #[command(flatten)]
+    pub(crate) runtime: RuntimeArgs,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Exits with 0 if all was told, 1 if something was lost that this runtime usually tells,
-2 if it cannot tell: no runtime, no events, or nothing happened.
+Exits with 0 if all was told, 1 if something was lost that this runtime usually
+tells, 2 if it cannot tell: no runtime, no events, or nothing happened.
 
 Example: ten minutes of a busy node, for a program to read
   pleg verify --for 10m -o json")]
 pub(crate) struct VerifyArgs {
     /// How to print the report
-    #[arg(long, short = 'o', value_enum, default_value_t)]
+    #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: VerifyFormat,
 
     /// How long to audit (30s, 5m, 1h30m)
@@ -259,6 +306,9 @@ pub(crate) struct VerifyArgs {
     /// Go on where that takes events away from other clients: containerd 1.7 gives each to one only
     #[arg(long)]
     pub(crate) take_events: bool,
+
+    #[command(flatten)]
+    pub(crate) runtime: RuntimeArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -281,8 +331,8 @@ pub(crate) struct ReplayArgs {
     pub(crate) first_seed: u64,
 
     /// How to print results
-    #[arg(long, short = 'o', value_enum, default_value_t)]
-    pub(crate) output: WatchFormat,
+    #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output: ReplayFormat,
 
     /// Print everything that went into the engine and came out of it, too
     #[arg(long)]
@@ -302,7 +352,19 @@ pub(crate) struct ReplayArgs {
 /// How `watch` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WatchFormat {
-    // Aligned columns
+    // As many columns as the terminal is wide
+    #[default]
+    Table,
+    // All of them
+    Wide,
+    // One JSON object a line
+    Json,
+}
+
+/// How `replay` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplayFormat {
+    // A line for each file, and what was not as expected
     #[default]
     Table,
     // One JSON object a line
@@ -312,10 +374,10 @@ pub(crate) enum WatchFormat {
 /// How `pods` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PodsFormat {
-    // Aligned columns
+    // As many columns as the terminal is wide
     #[default]
     Table,
-    // The same with addresses, images, attempts and uids
+    // All of them: with addresses, images, attempts and uids
     Wide,
     // One JSON object
     Json,
@@ -353,6 +415,11 @@ pub(crate) enum Begin {
     Now,
 }
 
+fn parse_count(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "must be a whole number of at least 1".to_owned())
+}
+
 fn parse_kind(text: &str) -> Result<LifecycleKind, String> {
     let short = match text.get(..9) {
         Some(prefix) if prefix.eq_ignore_ascii_case("container") => &text[9..],
@@ -380,19 +447,59 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// The help of a subcommand on a terminal of 80 columns.
+    fn help(name: &str) -> String {
+        let command = Args::command().term_width(80);
+        let error = command
+            .try_get_matches_from(["pleg", name, "--help"])
+            .expect_err("help is no invocation");
+        error.to_string()
+    }
+
     #[test]
-    fn each_help_fits_a_screen_and_shows_an_example() {
-        for name in [
-            "watch", "pods", "run", "status", "record", "verify", "replay", "simulate",
-        ] {
-            let error = Args::try_parse_from(["pleg", name, "--help"]).unwrap_err();
-            let help = error.to_string();
+    fn each_help_fits_a_screen_of_80_columns_and_shows_an_example() {
+        let command = Args::command();
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        for name in names.chain(["--help"]) {
+            let help = help(name);
             assert!(help.contains("Example"), "{help}");
-            assert!(help.lines().count() <= 42, "{name}:\n{help}");
-            assert!(
-                help.lines().all(|line| line.chars().count() <= 100),
-                "{help}"
-            );
+            let lines = help.lines().count();
+            assert!(lines <= 40, "{name}: {lines} lines\n{help}");
+            let long = help.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(long, None, "{name}");
+            // Examples are laid out by hand: one that is wrapped is too long.
+            let whole = help
+                .lines()
+                .filter(|line| line.starts_with("  pleg "))
+                .count();
+            assert!(whole >= 1, "{help}");
+        }
+    }
+
+    #[test]
+    fn whoever_follows_no_runtime_knows_no_flags_of_one() {
+        for name in ["status", "replay", "simulate"] {
+            let help = help(name);
+            assert!(!help.contains("Runtime:"), "{help}");
+            for flag in ["--simulate", "--runtime-endpoint=/x.sock", "--config=x"] {
+                let error = Args::try_parse_from(["pleg", name, flag]).unwrap_err();
+                assert_eq!(
+                    error.kind(),
+                    clap::error::ErrorKind::UnknownArgument,
+                    "{name} {flag}"
+                );
+            }
+        }
+        for flag in [
+            "--simulate",
+            "--runtime-endpoint=/x.sock",
+            "--log-level=info",
+        ] {
+            let words = ["pleg", "record", "--out=x", "--last=1m", flag];
+            assert!(Args::try_parse_from(words).is_err(), "{flag}");
+            let words = ["pleg", "pods", "--daemon=/x.sock", flag];
+            let is_log = flag.starts_with("--log");
+            assert_eq!(Args::try_parse_from(words).is_ok(), is_log, "{flag}");
         }
     }
 

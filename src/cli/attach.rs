@@ -44,6 +44,8 @@ pub(crate) struct Attached {
 
 /// A runtime that is followed.
 pub(crate) struct Following {
+    /// The runtime's name and version.
+    whom: String,
     pleg: Pleg,
     driver: JoinHandle<Result<(), StartError>>,
     _churn: Option<ChurnTask>,
@@ -254,6 +256,7 @@ impl Attached {
     /// Begins to follow the runtime. Whoever subscribed before misses nothing.
     pub(crate) fn follow(self) -> Following {
         Following {
+            whom: format!("{} {}", self.version.name, self.version.version),
             pleg: self.pleg,
             driver: tokio::spawn(self.driver.run()),
             _churn: self.churn,
@@ -290,8 +293,9 @@ impl Following {
             for (call, kind) in failed.into_keys() {
                 if call == Call::FullRelist {
                     return anyhow!(
-                        "the runtime answers, but its pods cannot be listed ({kind:?}); \
-                         the log on stderr says why (--log-level warn)"
+                        "{} answers, but its pods cannot be listed ({kind:?}); the log on stderr \
+                         says why (--log-level warn if there is none)",
+                        self.whom
                     );
                 }
             }
@@ -381,7 +385,7 @@ mod tests {
             .iter()
             .map(|attempt| attempt.why.to_string())
             .collect();
-        let no_socket = "is no socket, but a file or a folder";
+        let no_socket = "is a file or a folder, no socket";
         assert_eq!(told[..2], [no_socket, no_socket]);
         assert!(told[2].contains("nobody listens"), "{told:?}");
     }

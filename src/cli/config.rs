@@ -11,7 +11,8 @@ use std::time::Duration;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use super::args::{
-    Args, AskArgs, Begin, CommandArgs, PodsFormat, VerifyFormat, WatchArgs, WatchFormat,
+    Args, AskArgs, Begin, CommandArgs, PodsFormat, ReplayFormat, VerifyFormat, WatchArgs,
+    WatchFormat,
 };
 use super::daemon::DaemonChoice;
 use super::discover::{self, Candidate, DiscoverError, Surroundings};
@@ -19,7 +20,11 @@ use super::run::{LogFormat, RunConfig, SettingsError};
 #[cfg(feature = "simulate")]
 use super::simulate::args::SimulateArgs;
 use super::status::StatusConfig;
+use crate::cri::Endpoint;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodIdentity};
+
+/// The variable that names the daemon's socket.
+const DAEMON_VARIABLE: &str = "PLEG_DAEMON";
 
 /// One invocation.
 #[derive(Debug, PartialEq)]
@@ -154,7 +159,7 @@ pub(crate) struct ReplayConfig {
     /// Random stories instead: the seeds.
     pub(crate) random: Option<std::ops::Range<u64>>,
     /// How to print.
-    pub(crate) format: WatchFormat,
+    pub(crate) format: ReplayFormat,
     /// Whether to print the traces.
     pub(crate) trace: bool,
     /// Where the report goes.
@@ -170,29 +175,29 @@ impl Config {
     ///
     /// crictl's file is needed and cannot be used, or a variable or the daemon's file makes no sense.
     pub(crate) fn from_args(args: Args, around: &Surroundings<'_>) -> Result<Self, ConfigError> {
-        let global = args.global;
-        // Whoever names a runtime means that one.
-        let names_runtime = global.simulate || global.runtime_endpoint.is_some();
+        let follows = args.command.runtime().cloned();
+        let runtime = follows.clone().unwrap_or_default();
+        let names_runtime = runtime.names_one();
         let command = match args.command {
-            CommandArgs::Watch(watch) => Command::Watch(understand_watch(watch, names_runtime)),
+            CommandArgs::Watch(watch) => {
+                Command::Watch(understand_watch(watch, names_runtime, around)?)
+            }
             CommandArgs::Pods(pods) => Command::Pods(PodsConfig {
                 format: pods.output,
                 cut_ids: !pods.no_trunc,
                 namespace: pods.namespace,
-                daemon: whom(pods.ask, names_runtime),
+                daemon: whom(pods.ask, names_runtime, around)?,
             }),
-            CommandArgs::Run(run) => {
-                Command::Run(RunConfig::understand(run, &global, around.variable)?)
-            }
+            CommandArgs::Run(run) => Command::Run(RunConfig::understand(run, around.variable)?),
             CommandArgs::Status(status) => Command::Status(StatusConfig {
-                daemon: status.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
+                daemon: which_daemon(status.daemon, around)?,
                 format: status.output,
             }),
             CommandArgs::Record(record) => match record.last {
                 Some(span) => Command::RecordLast(RecordLastConfig {
                     out: record.out,
                     span,
-                    daemon: record.daemon.map_or(DaemonChoice::Usual, DaemonChoice::At),
+                    daemon: which_daemon(record.daemon, around)?,
                 }),
                 None => Command::Record(RecordConfig {
                     out: record.out,
@@ -226,16 +231,16 @@ impl Config {
                 settings.runtime_endpoint.as_ref(),
             ),
             _ => (
-                log_level(global.log_level, around)?,
+                log_level(runtime.log_level, around)?,
                 LogFormat::Text,
-                global.max_message_size.unwrap_or(ByteLimit::USUAL).0,
-                global.runtime_endpoint.as_ref(),
+                runtime.max_message_size.unwrap_or(ByteLimit::USUAL).0,
+                runtime.runtime_endpoint.as_ref(),
             ),
         };
-        let choice = if global.simulate || !command.follows_a_runtime() {
-            RuntimeChoice::Simulated { seed: global.seed }
+        let choice = if runtime.simulate || follows.is_none() {
+            RuntimeChoice::Simulated { seed: runtime.seed }
         } else {
-            let crictls = global.config.as_deref();
+            let crictls = runtime.config.as_deref();
             RuntimeChoice::Node(discover::candidates(endpoint, crictls, around)?)
         };
         Ok(Self {
@@ -247,21 +252,6 @@ impl Config {
             },
             command,
         })
-    }
-}
-
-impl Command {
-    /// Whether the node's runtime is followed.
-    fn follows_a_runtime(&self) -> bool {
-        match self {
-            Self::Watch(_) | Self::Pods(_) | Self::Run(_) | Self::Record(_) | Self::Verify(_) => {
-                true
-            }
-            // Scenarios bring their own, and what the daemon knows is the daemon's.
-            Self::Replay(_) | Self::Status(_) | Self::RecordLast(_) => false,
-            #[cfg(feature = "simulate")]
-            Self::Simulate(_) => false,
-        }
     }
 }
 
@@ -299,7 +289,11 @@ pub(crate) enum ConfigError {
     },
 }
 
-fn understand_watch(args: WatchArgs, names_runtime: bool) -> WatchConfig {
+fn understand_watch(
+    args: WatchArgs,
+    names_runtime: bool,
+    around: &Surroundings<'_>,
+) -> Result<WatchConfig, ConfigError> {
     // The last word counts, as with the kubelet's flag.
     let gate = args
         .feature_gates
@@ -309,7 +303,7 @@ fn understand_watch(args: WatchArgs, names_runtime: bool) -> WatchConfig {
     let events = !args.no_events && gate.unwrap_or(true);
     // A daemon follows the runtime in its own way, and keeps its own recording.
     let own_way = names_runtime || !events || args.dump_last.is_some();
-    WatchConfig {
+    Ok(WatchConfig {
         format: args.output,
         from: args.from,
         lasting: args.lasting,
@@ -321,16 +315,37 @@ fn understand_watch(args: WatchArgs, names_runtime: bool) -> WatchConfig {
         },
         events,
         dump_last: args.dump_last,
-        daemon: whom(args.ask, own_way),
-    }
+        daemon: whom(args.ask, own_way, around)?,
+    })
 }
 
 /// Whom to ask; `own_way` if something was typed that only the runtime itself can do.
-fn whom(ask: AskArgs, own_way: bool) -> DaemonChoice {
-    match ask.daemon {
-        Some(socket) => DaemonChoice::At(socket),
-        None if ask.direct || own_way => DaemonChoice::Direct,
-        None => DaemonChoice::Usual,
+fn whom(
+    ask: AskArgs,
+    own_way: bool,
+    around: &Surroundings<'_>,
+) -> Result<DaemonChoice, ConfigError> {
+    if ask.direct || own_way {
+        return Ok(DaemonChoice::Direct);
+    }
+    which_daemon(ask.daemon, around)
+}
+
+/// The daemon that a flag or else a variable names, or the usual one.
+fn which_daemon(
+    flag: Option<Endpoint>,
+    around: &Surroundings<'_>,
+) -> Result<DaemonChoice, ConfigError> {
+    if let Some(socket) = flag {
+        return Ok(DaemonChoice::At(socket));
+    }
+    let named = (around.variable)(DAEMON_VARIABLE).filter(|text| !text.trim().is_empty());
+    match named.map(|text| text.parse()).transpose() {
+        Ok(socket) => Ok(socket.map_or(DaemonChoice::Usual, DaemonChoice::At)),
+        Err(error) => Err(ConfigError::Variable {
+            name: DAEMON_VARIABLE,
+            problem: error.to_string(),
+        }),
     }
 }
 
@@ -571,13 +586,13 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_runtime_may_stand_before_or_after_the_subcommand() {
-        for words in ["--simulate --seed 3 pods", "pods --simulate --seed 3"] {
-            assert_eq!(
-                config(words).runtime.choice,
-                RuntimeChoice::Simulated { seed: Some(3) }
-            );
-        }
+    fn every_word_about_the_runtime_arrives() {
+        assert_eq!(
+            config("pods --simulate --seed 3").runtime.choice,
+            RuntimeChoice::Simulated { seed: Some(3) }
+        );
+        let before = refusal("--simulate pods");
+        assert!(before.contains("'pods --simulate' exists"), "{before}");
         let named = config("pods -r unix:///x.sock --no-trunc -o yaml --namespace default");
         assert!(matches!(
             &named.runtime.choice,
@@ -609,8 +624,57 @@ mod tests {
         ] {
             assert_eq!(watch(&format!("watch {words}")).daemon, expected, "{words}");
         }
-        refusal("watch --direct --daemon /d.sock");
-        refusal("record --out x --last 10m --for 1m");
+        for words in [
+            "watch --direct --daemon /d.sock",
+            "watch --no-events --daemon /d.sock",
+            "watch --dump-last last.zst --daemon /d.sock",
+            "watch --simulate --daemon /d.sock",
+            "pods -r /x.sock --daemon /d.sock",
+            "record --out x --last 10m --for 1m",
+            "record --out x --daemon /d.sock",
+        ] {
+            let text = refusal(words);
+            assert!(
+                text.contains("cannot be used with") || text.contains("--last"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_variable_names_the_daemon_unless_a_flag_says_otherwise() {
+        let whom = |words: &str, variable: &str| {
+            let args = Args::try_parse_from(["pleg"].into_iter().chain(words.split_whitespace()));
+            let config = Config::from_args(
+                args.unwrap(),
+                &Surroundings {
+                    variable: &|name| (name == DAEMON_VARIABLE).then(|| variable.to_owned()),
+                    default_config: Path::new("/nonexistent/crictl.yaml"),
+                    usual_sockets: &["unix:///usual.sock"],
+                },
+            );
+            config.map(|config| match config.command {
+                Command::Pods(pods) => pods.daemon,
+                other => panic!("{words} lists pods: {other:?}"),
+            })
+        };
+        let at = |socket: &str| DaemonChoice::At(socket.parse().unwrap());
+        assert_eq!(whom("pods", "/d.sock").unwrap(), at("/d.sock"));
+        assert_eq!(
+            whom("pods --daemon /e.sock", "/d.sock").unwrap(),
+            at("/e.sock")
+        );
+        assert_eq!(
+            whom("pods --direct", "/d.sock").unwrap(),
+            DaemonChoice::Direct
+        );
+        assert_eq!(
+            whom("pods --simulate", "/d.sock").unwrap(),
+            DaemonChoice::Direct
+        );
+        assert_eq!(whom("pods", " ").unwrap(), DaemonChoice::Usual);
+        let error = whom("pods", "tcp://1.2.3.4").unwrap_err().to_string();
+        assert!(error.starts_with("PLEG_DAEMON: "), "{error}");
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Whom to ask: the node's daemon if one runs, so that nobody becomes a second event client by
 //! looking; else the runtime itself.
 
+use std::error::Error as _;
 use std::io;
 
 use anyhow::{Context, anyhow};
 use tokio::net::UnixStream;
 
+use super::attach::is_socket;
 use super::say;
+use super::unreachable::{Why, refusal};
 use crate::cri::Endpoint;
-use crate::serve::grpc::{DEFAULT_SOCKET, DaemonClient};
+use crate::serve::grpc::{ClientError, DEFAULT_SOCKET, DaemonClient};
 
 /// Which daemon is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,9 +68,16 @@ fn is_nobody(error: &io::Error) -> bool {
 }
 
 fn not_there(socket: &Endpoint, error: &io::Error) -> anyhow::Error {
+    let is_deserted = error.kind() == io::ErrorKind::ConnectionRefused;
+    let why = if is_deserted && !is_socket(socket.path()) {
+        Why::NoSocket.to_string()
+    } else {
+        refusal(error)
+    };
     anyhow!(
-        "no daemon answers at {socket}: {error}; \
-         is `pleg run` running, and may you connect? (--daemon names another socket)"
+        "no daemon answers at {socket}: {why}\n\
+         pleg run starts one; --daemon or PLEG_DAEMON names another socket; pleg pods --direct asks \
+         the runtime itself"
     )
 }
 
@@ -77,6 +87,19 @@ impl Found {
             client: DaemonClient::at(&socket),
             socket,
         }
+    }
+
+    /// What could not be had of it, and why.
+    pub(crate) fn failed(&self, what: &str, error: &ClientError) -> anyhow::Error {
+        let why = match error {
+            // Made on this side: what answers there speaks no gRPC, or has gone.
+            ClientError::Call(status) if status.source().is_some() => format!(
+                "what answers there is no daemon of pleg ({}); is it the socket of a `pleg run` that runs?",
+                status.message()
+            ),
+            _ => error.to_string(),
+        };
+        anyhow!("cannot {what} at {}: {why}", self.socket)
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) struct Candidate {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiscoverError {
     /// It cannot be read.
-    #[error("cannot read {}", path.display())]
+    #[error("cannot read crictl's file {}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -14,9 +14,10 @@ use tokio::pin;
 
 use super::args::WatchFormat;
 use super::config::WatchConfig;
-use super::output::style::Colour;
+use super::output::event::{self, Columns};
+use super::output::mode;
+use super::output::style::Screen;
 use super::output::text::shown;
-use super::output::{event, mode};
 use crate::engine::ModeChange;
 use crate::lifecycle::LifecycleEvent;
 
@@ -57,10 +58,10 @@ pub(crate) struct Console<O, E> {
     pub(crate) out: O,
     /// In a table the changes of mode.
     pub(crate) err: E,
-    /// Whether `out` is coloured.
-    pub(crate) out_colour: Colour,
-    /// Whether `err` is coloured.
-    pub(crate) err_colour: Colour,
+    /// What `out` is shown on.
+    pub(crate) out_screen: Screen,
+    /// What `err` is shown on.
+    pub(crate) err_screen: Screen,
 }
 
 /// Prints until something ends it. Whatever is ready is written and flushed at once.
@@ -77,9 +78,14 @@ pub(crate) async fn follow(
     let Console {
         mut out,
         mut err,
-        out_colour,
-        err_colour,
+        out_screen,
+        err_screen,
     } = console;
+    let columns = match (config.format, out_screen.width) {
+        (WatchFormat::Table, Some(width)) => Some(Columns::fitting(width)),
+        (WatchFormat::Table, None) | (WatchFormat::Wide, _) => Some(Columns::all()),
+        (WatchFormat::Json, _) => None,
+    };
     let deadline = async {
         match config.lasting {
             Some(lasting) => tokio::time::sleep(lasting).await,
@@ -92,8 +98,8 @@ pub(crate) async fn follow(
     let mut left = config.count.unwrap_or(u64::MAX);
     let mut text = String::new();
     let mut aside = String::new();
-    if config.format == WatchFormat::Table {
-        event::push_header(&mut text);
+    if let Some(columns) = &columns {
+        columns.push_header(&mut text);
     }
     loop {
         let written = async {
@@ -131,21 +137,21 @@ pub(crate) async fn follow(
                                 break;
                             }
                             left -= 1;
-                            match config.format {
-                                WatchFormat::Table => {
-                                    event::push_event(&mut text, event, out_colour);
+                            match &columns {
+                                Some(columns) => {
+                                    columns.push_event(&mut text, event, out_screen.colour);
                                 }
-                                WatchFormat::Json => event::push_event_json(&mut text, event)?,
+                                None => event::push_event_json(&mut text, event)?,
                             }
                         }
                         Followed::Event(_) => {}
-                        Followed::ModeChanged(change) => match config.format {
-                            WatchFormat::Table => aside.push_str(&mode::line(change, err_colour)),
-                            WatchFormat::Json => text.push_str(&mode::json_line(change)?),
+                        Followed::ModeChanged(change) => match columns {
+                            Some(_) => aside.push_str(&mode::line(change, err_screen)),
+                            None => text.push_str(&mode::json_line(change)?),
                         },
-                        Followed::ListAgain(why) => match config.format {
-                            WatchFormat::Table => push_aside(&mut aside, why),
-                            WatchFormat::Json => event::push_list_again(&mut text, why)?,
+                        Followed::ListAgain(why) => match columns {
+                            Some(_) => push_aside(&mut aside, why),
+                            None => event::push_list_again(&mut text, why)?,
                         },
                         Followed::Aside(what) => push_aside(&mut aside, what),
                     }
@@ -173,6 +179,7 @@ pub(crate) async fn write(out: &mut (impl AsyncWrite + Unpin), text: &str) -> io
 #[cfg(test)]
 mod tests {
     use super::super::output::samples;
+    use super::super::output::style::Colour;
     use super::*;
     use crate::cli::args::Begin;
     use crate::cli::config::EventFilter;
@@ -182,6 +189,11 @@ mod tests {
     use std::time::Duration;
     use tokio::io::AsyncReadExt;
     use tokio::time::Instant;
+
+    const PIPE: Screen = Screen {
+        colour: Colour::Never,
+        width: None,
+    };
 
     const fn config(format: WatchFormat) -> WatchConfig {
         WatchConfig {
@@ -236,8 +248,8 @@ mod tests {
         let console = Console {
             out: &mut out,
             err: &mut err,
-            out_colour: Colour::Never,
-            err_colour: Colour::Never,
+            out_screen: PIPE,
+            err_screen: PIPE,
         };
         let ending = follow(followed, config, console, stop).await;
         Seen {
@@ -344,8 +356,8 @@ mod tests {
         let console = Console {
             out,
             err: tokio::io::sink(),
-            out_colour: Colour::Never,
-            err_colour: Colour::Never,
+            out_screen: PIPE,
+            err_screen: PIPE,
         };
         let ending = follow(deaths(3), &config(WatchFormat::Json), console, pending()).await;
         assert_eq!(ending.unwrap(), Ending::ReaderGone);
@@ -357,8 +369,8 @@ mod tests {
         let console = Console {
             out,
             err: tokio::io::sink(),
-            out_colour: Colour::Never,
-            err_colour: Colour::Never,
+            out_screen: PIPE,
+            err_screen: PIPE,
         };
         let ending = follow(
             deaths(1000),
@@ -400,8 +412,8 @@ mod tests {
         let console = Console {
             out: Full,
             err: tokio::io::sink(),
-            out_colour: Colour::Never,
-            err_colour: Colour::Never,
+            out_screen: PIPE,
+            err_screen: PIPE,
         };
         let ending = follow(deaths(1), &config(WatchFormat::Json), console, pending()).await;
         assert_eq!(ending.unwrap_err().kind(), io::ErrorKind::StorageFull);

@@ -28,14 +28,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use args::{Args, CommandArgs};
 use config::{Command, Config, ConfigError};
 use discover::{DEFAULT_CONFIG, Surroundings, USUAL_SOCKETS};
-use output::style::Colour;
+use output::style::{self, Colour};
 use output::text;
 use run::{LogFormat, RunConfig};
 
@@ -61,7 +61,7 @@ pub fn main() -> ExitCode {
         CommandArgs::Verify(_) | CommandArgs::Status(_)
     );
     run(args, &variable).unwrap_or_else(|error| {
-        say(&format!("pleg: {error:#}"));
+        complain(&error);
         // Settings that make no sense are a usage error, wherever they were written.
         let is_usage = matches!(
             error.downcast_ref(),
@@ -69,6 +69,17 @@ pub fn main() -> ExitCode {
         );
         ExitCode::from(if judges || is_usage { 2 } else { 1 })
     })
+}
+
+/// All that can be typed, for completions and manual pages: with the flags that the help leaves out
+/// because it must fit a screen.
+#[must_use]
+pub fn command() -> clap::Command {
+    let mut command = Args::command();
+    for subcommand in command.get_subcommands_mut() {
+        *subcommand = std::mem::take(subcommand).mut_args(|arg| arg.hide(false));
+    }
+    command
 }
 
 fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
@@ -107,10 +118,10 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
             Command::Watch(watch) => watch::run(runtime, &watch, variable, stop).await?,
             Command::Record(record) => record::run(runtime, &record, stop).await?,
             Command::RecordLast(record) => record::fetch(&record, stop).await?,
-            Command::Pods(pods) => pods::run(runtime, &pods, stop).await?,
+            Command::Pods(pods) => pods::run(runtime, &pods, variable, stop).await?,
             Command::Run(run) => run::run(runtime, run, stop).await?,
-            Command::Verify(verify) => return verify::run(runtime, &verify, stop).await,
-            Command::Status(status) => return status::run(&status, stop).await,
+            Command::Verify(verify) => return verify::run(runtime, &verify, variable, stop).await,
+            Command::Status(status) => return status::run(&status, variable, stop).await,
             // Played above: virtual time wants event loops of its own.
             Command::Replay(_) => {}
             #[cfg(feature = "simulate")]
@@ -137,8 +148,26 @@ fn log_to_stderr(config: &Config, variable: Variable<'_>) {
     };
 }
 
+/// Says why something could not be done, without the numbers of the system's errors, whose words stand
+/// before them.
+fn complain(error: &anyhow::Error) {
+    let mut words = format!("pleg: {error:#}");
+    while let Some(begin) = words.find(" (os error ") {
+        let Some(length) = words.get(begin..).and_then(|rest| rest.find(')')) else {
+            break;
+        };
+        words.replace_range(begin..=begin + length, "");
+    }
+    say(&words);
+}
+
 /// Says something beside the results. Text of a runtime may be in it, so it is made harmless.
 fn say(message: &str) {
     // If stderr cannot be written there is nowhere left to complain.
-    let _ = writeln!(std::io::stderr(), "{}", text::message(message));
+    let width = style::width(&std::io::stderr());
+    let _ = writeln!(
+        std::io::stderr(),
+        "{}",
+        text::wrapped(&text::message(message), 2, width)
+    );
 }

@@ -12,7 +12,8 @@ use super::config::{PodsConfig, RuntimeConfig, in_namespace};
 use super::daemon::{self, Found};
 use super::follow::write;
 use super::output::pods::{self as print, PodList};
-use super::say;
+use super::output::style::Screen;
+use super::{Variable, say};
 use crate::clock::Clock;
 use crate::lifecycle::{PodStatus, UnixNanos};
 
@@ -21,6 +22,7 @@ use crate::lifecycle::{PodStatus, UnixNanos};
 pub(crate) async fn run(
     runtime: &RuntimeConfig,
     config: &PodsConfig,
+    variable: Variable<'_>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let listed = async {
@@ -39,7 +41,7 @@ pub(crate) async fn run(
         pods = listed => pods?,
     };
     let now = Clock::system().now().wall;
-    let (text, aside) = rendered(pods, config, now)?;
+    let (text, aside) = rendered(pods, config, now, Screen::of(&io::stdout(), variable))?;
     if !aside.is_empty() {
         say(aside.trim_end());
     }
@@ -51,7 +53,8 @@ pub(crate) async fn run(
 
 /// What a daemon knows.
 async fn ask(found: &Found) -> anyhow::Result<Vec<Arc<PodStatus>>> {
-    let status = found.client.status().await?;
+    let failed = |error| found.failed("ask the daemon", &error);
+    let status = found.client.status().await.map_err(failed)?;
     if status.last_relist_seconds_ago.is_none() {
         bail!(
             "the daemon at {} has not listed the runtime yet: {}",
@@ -59,7 +62,7 @@ async fn ask(found: &Found) -> anyhow::Result<Vec<Arc<PodStatus>>> {
             status.words
         );
     }
-    Ok(found.client.pods().await?)
+    found.client.pods().await.map_err(failed)
 }
 
 /// What goes to stdout, and what is said beside it.
@@ -67,13 +70,14 @@ fn rendered(
     mut pods: Vec<Arc<PodStatus>>,
     config: &PodsConfig,
     now: UnixNanos,
+    screen: Screen,
 ) -> anyhow::Result<(String, String)> {
     pods.retain(|status| in_namespace(&status.pod, config.namespace.as_deref()));
     print::sort(&mut pods);
     let list = PodList { items: &pods };
     let text = match config.format {
-        PodsFormat::Table => print::table(&pods, now, config.cut_ids),
-        PodsFormat::Wide => print::wide_table(&pods, now, config.cut_ids),
+        PodsFormat::Table => print::table(&pods, now, config.cut_ids, screen),
+        PodsFormat::Wide => print::wide_table(&pods, now, config.cut_ids, screen.colour),
         PodsFormat::Json => {
             let mut json = serde_json::to_string_pretty(&list)?;
             json.push('\n');
@@ -87,7 +91,13 @@ fn rendered(
 #[cfg(test)]
 mod tests {
     use super::super::output::samples::{self, NOON};
+    use super::super::output::style::Colour;
     use super::*;
+
+    const PIPE: Screen = Screen {
+        colour: Colour::Never,
+        width: None,
+    };
 
     fn config(format: PodsFormat, namespace: Option<&str>) -> PodsConfig {
         PodsConfig {
@@ -108,7 +118,7 @@ mod tests {
         ] {
             let pods = vec![Arc::new(samples::status())];
             let (text, aside) =
-                rendered(pods, &config(format, Some("shop")), UnixNanos(NOON)).unwrap();
+                rendered(pods, &config(format, Some("shop")), UnixNanos(NOON), PIPE).unwrap();
             assert!(text.contains("web-1"), "{format:?}: {text}");
             assert!(text.ends_with('\n') && !text.ends_with("\n\n"), "{text:?}");
             assert_eq!(aside, "");
@@ -124,6 +134,7 @@ mod tests {
             pods,
             &config(PodsFormat::Json, Some("other")),
             UnixNanos(NOON),
+            PIPE,
         )
         .unwrap();
         assert_eq!(text, "{\n  \"items\": []\n}\n");

@@ -13,7 +13,7 @@ use super::attach;
 use super::config::{RecordConfig, RecordLastConfig, RuntimeConfig};
 use super::daemon;
 use super::say;
-use super::watch::{check_folder, warn_of_taking_events};
+use super::watch::{check_place, warn_of_taking_events};
 use crate::scenario::recording::{FileRecorder, QueueLimits, Recorder, recording_file};
 
 /// How long the end may take: closing the event stream and its thread.
@@ -27,7 +27,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     tokio::pin!(stop);
     let shown = config.out.display();
-    check_folder(&config.out)?;
+    check_place(&config.out)?;
     let mut recorder = None;
     let attaching = attach::attach_with(runtime, config.events, |builder, version| {
         let file = FileRecorder::create(&config.out, Some(version.clone()))
@@ -83,14 +83,15 @@ pub(crate) async fn fetch(
     config: &RecordLastConfig,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    check_folder(&config.out)?;
+    check_place(&config.out)?;
     let shown = config.out.display();
     let fetched = async {
         let found = daemon::must_find(&config.daemon).await?;
-        let mut recording = found.client.recording(config.span).await?;
+        let refused = |error| found.failed("fetch what was recorded by the daemon", &error);
+        let mut recording = found.client.recording(config.span).await.map_err(refused)?;
         let failed = || format!("cannot write {shown}");
         let mut out = recording_file(&config.out).with_context(failed)?;
-        while let Some(piece) = recording.next().await? {
+        while let Some(piece) = recording.next().await.map_err(refused)? {
             out.write_all(&piece).with_context(failed)?;
         }
         out.flush().with_context(failed)?;

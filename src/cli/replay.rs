@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 
 use self::reported::ReportFile;
 use super::Variable;
-use super::args::WatchFormat;
+use super::args::ReplayFormat;
 use super::config::ReplayConfig;
 use super::output::style::Colour;
 use crate::scenario::recording::{Deliveries, Difference, PlayedRecording, play_file};
@@ -92,8 +92,8 @@ pub(crate) fn run(config: &ReplayConfig, variable: Variable<'_>) -> anyhow::Resu
             report.add(&outcome);
         }
         let told = match config.format {
-            WatchFormat::Table => told::in_words(&outcome, colour, config.trace),
-            WatchFormat::Json => told::in_json(&outcome, config.trace)?,
+            ReplayFormat::Table => told::in_words(&outcome, colour, config.trace),
+            ReplayFormat::Json => told::in_json(&outcome, config.trace)?,
         };
         match io::stdout().write_all(told.as_bytes()) {
             // Whoever reads may have seen enough.
@@ -107,7 +107,7 @@ pub(crate) fn run(config: &ReplayConfig, variable: Variable<'_>) -> anyhow::Resu
     if bad > 0 {
         bail!("{bad} of {total} replays failed");
     }
-    if config.format == WatchFormat::Table && total > 1 {
+    if config.format == ReplayFormat::Table && total > 1 {
         // As above: nobody may be there to read it.
         let _ = writeln!(io::stdout(), "{total} replays passed");
     }
@@ -195,7 +195,15 @@ fn recording(
     keep_trace: bool,
     expected: Option<&Deliveries>,
 ) -> anyhow::Result<Replayed> {
-    let played = play_file(path, keep_trace)?;
+    let name = path.to_string_lossy();
+    let named_so = [".jsonl", ".zst"].iter().any(|end| name.ends_with(end));
+    let played = match play_file(path, keep_trace) {
+        // Only if it is there: its name is no reason that it is not.
+        Err(error) if !named_so && path.exists() => Err(error).context(
+            "taken for a recording, since a scenario's name ends in .yaml (pleg record makes one)",
+        )?,
+        played => played?,
+    };
     let differences = expected
         .map(|expected| expected.differences(&played.deliveries))
         .unwrap_or_default();

@@ -12,17 +12,21 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
+use tracing::info;
 
 use super::Variable;
-use super::args::{GlobalArgs, RunArgs};
+use super::args::RunArgs;
 use super::attach;
-use super::config::RuntimeConfig;
+use super::config::{RuntimeChoice, RuntimeConfig};
+use super::discover::Candidate;
 use crate::Builder;
 use crate::cri::Tap;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder};
-use crate::serve::grpc::SocketConfig;
-use crate::serve::{Daemon, DaemonConfig, HttpConfig, LastMinutes, Limits, RingLimits, vitals};
+use crate::serve::grpc::{SocketConfig, SocketError};
+use crate::serve::{
+    Daemon, DaemonConfig, DaemonError, HttpConfig, LastMinutes, Limits, RingLimits, vitals,
+};
 use file::{ConfigFile, DEFAULT_FILE, FILE_VARIABLE, FileError};
 pub(crate) use keys::{Flags, Key};
 use layers::{Layers, Refused};
@@ -54,24 +58,25 @@ impl RunConfig {
     /// # Errors
     ///
     /// A file that was named but is not there, and anything that cannot be understood.
-    pub(crate) fn understand(
-        args: RunArgs,
-        global: &GlobalArgs,
-        variable: Variable<'_>,
-    ) -> Result<Self, SettingsError> {
+    pub(crate) fn understand(args: RunArgs, variable: Variable<'_>) -> Result<Self, SettingsError> {
         let mut flags = args.settings;
         let everybodys = [
             (
                 Key::RuntimeEndpoint,
-                global.runtime_endpoint.as_ref().map(ToString::to_string),
+                args.runtime
+                    .runtime_endpoint
+                    .as_ref()
+                    .map(ToString::to_string),
             ),
             (
                 Key::MaxMessageSize,
-                global.max_message_size.map(|limit| limit.0.to_string()),
+                args.runtime
+                    .max_message_size
+                    .map(|limit| limit.0.to_string()),
             ),
             (
                 Key::LogLevel,
-                global.log_level.as_ref().map(ToString::to_string),
+                args.runtime.log_level.as_ref().map(ToString::to_string),
             ),
         ];
         for (key, typed) in everybodys {
@@ -155,6 +160,11 @@ pub(crate) async fn run(
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let settings = config.settings;
+    if let RuntimeChoice::Node(candidates) = &runtime.choice {
+        for Candidate { endpoint, origin } in candidates {
+            info!("The runtime is looked for at {endpoint} ({origin})");
+        }
+    }
     let (builder, _churn) = attach::for_daemon(runtime, settings.evented)?;
     let (tap, last_minutes) = match settings.flight_recorder {
         None => (None, None),
@@ -182,7 +192,29 @@ pub(crate) async fn run(
         })),
         config: settings.daemon(),
     };
-    Ok(crate::serve::run(daemon, stop).await?)
+    let served = crate::serve::run(daemon, stop).await;
+    served.map_err(|error| {
+        let advice = advice(&error);
+        anyhow!("{:#}{advice}", anyhow::Error::new(error))
+    })
+}
+
+/// What whoever started a daemon in vain can do.
+fn advice(error: &DaemonError) -> &'static str {
+    match error {
+        DaemonError::Http { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+            "\nAnother pleg run? --http-listen names another address, port 0 takes a free one, off \
+             serves none."
+        }
+        DaemonError::Http { .. } => "\n--http-listen names another address; off serves none.",
+        DaemonError::Socket(SocketError::Io { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            "\nThe usual socket is root's: try sudo, or name another with --grpc-listen."
+        }
+        DaemonError::Socket(_) => "\n--grpc-listen names another socket; off serves none.",
+        _ => "",
+    }
 }
 
 /// The flight recorder, as the daemon serves it.

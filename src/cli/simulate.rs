@@ -11,11 +11,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::attach::is_socket;
 use super::say;
+use super::unreachable::LONGEST_PATH;
 use crate::clock::Clock;
 use crate::cri::Endpoint;
 use crate::scenario::{Scenario, Stage, enact};
@@ -156,6 +157,11 @@ fn serve(runtime: &SimulatedRuntime, listen: &Endpoint) -> anyhow::Result<UnixSe
             io::ErrorKind::AddrInUse => "something listens there; name another socket",
             io::ErrorKind::NotFound => "its folder does not exist; create it",
             io::ErrorKind::PermissionDenied => "name a socket in a folder of yours",
+            io::ErrorKind::InvalidInput => {
+                return anyhow!(
+                    "cannot listen on {listen}: a socket's path has at most {LONGEST_PATH} bytes"
+                );
+            }
             _ => "name another socket",
         };
         anyhow::Error::new(error).context(format!("cannot listen on {listen}: {advice}"))

@@ -13,8 +13,9 @@ use anyhow::Context;
 use super::args::StatusFormat;
 use super::daemon::{self, DaemonChoice};
 use super::follow::write;
-use super::output::text::shown;
-use super::say;
+use super::output::style::{Screen, Tone};
+use super::output::text::{message, shown, wrapped};
+use super::{Variable, complain};
 use crate::serve::status::{Age, Status};
 
 /// What `status` prints.
@@ -32,11 +33,13 @@ const CANNOT_TELL: u8 = 2;
 /// Asks and prints.
 pub(crate) async fn run(
     config: &StatusConfig,
+    variable: Variable<'_>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<ExitCode> {
     let asked = async {
         let found = daemon::must_find(&config.daemon).await?;
-        Ok::<_, anyhow::Error>(found.client.status().await?)
+        let status = found.client.status().await;
+        status.map_err(|error| found.failed("ask the daemon", &error))
     };
     let status = tokio::select! {
         biased;
@@ -46,12 +49,12 @@ pub(crate) async fn run(
     let status = match status {
         Ok(status) => status,
         Err(error) => {
-            say(&format!("pleg: {error:#}"));
+            complain(&error);
             return Ok(ExitCode::from(CANNOT_TELL));
         }
     };
     let text = match config.format {
-        StatusFormat::Table => table(&status),
+        StatusFormat::Table => table(&status, Screen::of(&io::stdout(), variable)),
         StatusFormat::Json => {
             let mut json = serde_json::to_string_pretty(&status)?;
             json.push('\n');
@@ -69,15 +72,31 @@ pub(crate) async fn run(
     })
 }
 
+/// Before what each line tells.
+const NAME_WIDTH: usize = 12;
+
 /// The status for people: the sentence first, then a line for each thing that one looks for.
-fn table(status: &Status) -> String {
-    let mut text = shown(&status.words);
+fn table(status: &Status, screen: Screen) -> String {
+    let mut text = wrapped(&message(&status.words), 2, screen.width);
     text.push('\n');
-    let mut line = |name: &str, value: &str| {
-        // Writing into a String cannot fail.
-        let _ = writeln!(text, "{name:<12}{}", shown(value));
+    let healthy = match status.is_healthy() {
+        Some(true) => Tone::Good,
+        Some(false) => Tone::Bad,
+        None => Tone::Notice,
     };
-    line("Health", &status.health.words);
+    let health = shown(&status.health.words);
+    let line = wrapped(
+        &format!("{:<NAME_WIDTH$}{health}", "Health"),
+        NAME_WIDTH,
+        screen.width,
+    );
+    let (name, health) = line.split_at(NAME_WIDTH);
+    text.extend([name, &screen.colour.paint(healthy, health), "\n"]);
+    let mut line = |name: &str, value: &str| {
+        let line = format!("{name:<NAME_WIDTH$}{}", shown(value));
+        text += &wrapped(&line, NAME_WIDTH, screen.width);
+        text.push('\n');
+    };
     let mode = &status.mode;
     let mut words = mode.name.clone();
     if let Some(reason) = mode.reason {

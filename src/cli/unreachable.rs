@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 
-use super::discover::{Candidate, ENDPOINT_VARIABLE, Origin};
+use super::discover::{Candidate, ENDPOINT_VARIABLE};
 use crate::cri::EndpointError;
 use crate::engine::{Failure, FailureKind};
 
@@ -38,21 +38,12 @@ impl fmt::Display for Why {
                 "{}; write it as unix:///run/containerd/containerd.sock",
                 error.problem
             ),
-            Self::NoSocket => f.write_str("is no socket, but a file or a folder"),
-            Self::Connect(error) => match error.kind() {
-                io::ErrorKind::NotFound => f.write_str("no such file"),
-                io::ErrorKind::PermissionDenied => {
-                    f.write_str("permission denied; a runtime's socket is root's, try sudo")
-                }
-                io::ErrorKind::ConnectionRefused => {
-                    f.write_str("connection refused: the socket is there, but nobody listens")
-                }
-                _ => write!(f, "{error}"),
-            },
+            Self::NoSocket => f.write_str("is a file or a folder, no socket"),
+            Self::Connect(error) => f.write_str(&refusal(error)),
             Self::Answer(failure) => match failure.kind {
-                FailureKind::Unimplemented => {
-                    write!(f, "answers, but knows no CRI v1: {failure}")
-                }
+                FailureKind::Unimplemented => f.write_str(
+                    "answers, but serves no CRI v1: it is an older runtime, or no runtime",
+                ),
                 FailureKind::DeadlineExceeded => {
                     write!(f, "accepts, but does not answer: {failure}")
                 }
@@ -61,6 +52,24 @@ impl fmt::Display for Why {
         }
     }
 }
+
+/// Why a socket takes no connection, and whose affair that is.
+pub(crate) fn refusal(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied; try sudo".to_owned(),
+        io::ErrorKind::ConnectionRefused => {
+            "connection refused: the socket is there, but nobody listens".to_owned()
+        }
+        io::ErrorKind::InvalidInput => {
+            format!("a socket's path has at most {LONGEST_PATH} bytes, and this has more")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// What the kernel has room for in a socket's address, without the NUL at its end.
+pub(crate) const LONGEST_PATH: usize = 107;
 
 /// No runtime can be followed.
 #[derive(Debug)]
@@ -78,25 +87,18 @@ impl fmt::Display for NoRuntime {
             let Candidate { endpoint, origin } = &attempt.candidate;
             writeln!(f, "  {endpoint} ({origin}): {}", attempt.why)?;
         }
-        let named = self
-            .tried
-            .iter()
-            .any(|attempt| attempt.candidate.origin != Origin::UsualSocket);
-        if named {
-            f.write_str("See what runs without a runtime: add --simulate.")
-        } else {
-            write!(
-                f,
-                "Name its socket with --runtime-endpoint or {ENDPOINT_VARIABLE}, or see what runs \
-                 without a runtime: add --simulate."
-            )
-        }
+        write!(
+            f,
+            "Is the runtime up? --runtime-endpoint or {ENDPOINT_VARIABLE} names its socket; \
+             --simulate follows a simulated runtime instead."
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::discover::Origin;
     use crate::cri::Endpoint;
 
     fn attempt(endpoint: &str, origin: Origin, why: Why) -> Attempt {
@@ -142,14 +144,14 @@ mod tests {
             "\
 no container runtime answers; tried:
   unix:///run/containerd/containerd.sock (a usual socket): no such file
-  unix:///run/crio/crio.sock (a usual socket): permission denied; a runtime's socket is root's, try sudo
+  unix:///run/crio/crio.sock (a usual socket): permission denied; try sudo
   unix:///var/run/cri-dockerd.sock (a usual socket): connection refused: the socket is there, but nobody listens
-Name its socket with --runtime-endpoint or CONTAINER_RUNTIME_ENDPOINT, or see what runs without a runtime: add --simulate."
+Is the runtime up? --runtime-endpoint or CONTAINER_RUNTIME_ENDPOINT names its socket; --simulate follows a simulated runtime instead."
         );
     }
 
     #[test]
-    fn an_endpoint_that_somebody_named_is_not_asked_for_again() {
+    fn an_endpoint_of_a_file_is_told_with_the_file() {
         let error = NoRuntime {
             tried: vec![attempt(
                 "tcp://1.2.3.4",
@@ -161,8 +163,8 @@ Name its socket with --runtime-endpoint or CONTAINER_RUNTIME_ENDPOINT, or see wh
             error.to_string(),
             "\
 no container runtime answers; tried:
-  tcp://1.2.3.4 (from /etc/crictl.yaml): answers, but knows no CRI v1: Version: unknown service
-See what runs without a runtime: add --simulate."
+  tcp://1.2.3.4 (from /etc/crictl.yaml): answers, but serves no CRI v1: it is an older runtime, or no runtime
+Is the runtime up? --runtime-endpoint or CONTAINER_RUNTIME_ENDPOINT names its socket; --simulate follows a simulated runtime instead."
         );
     }
 

@@ -22,7 +22,8 @@ use super::attach;
 use super::config::{RuntimeChoice, RuntimeConfig, VerifyConfig};
 use super::follow::write;
 use super::output::audit;
-use super::say;
+use super::output::style::Screen;
+use super::{Variable, say};
 use crate::backoff::reconnect_delays;
 use crate::clock::Clock;
 use crate::cri::{
@@ -54,6 +55,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 pub(crate) async fn run(
     runtime: &RuntimeConfig,
     config: &VerifyConfig,
+    variable: Variable<'_>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<ExitCode> {
     tokio::pin!(stop);
@@ -80,7 +82,7 @@ pub(crate) async fn run(
         }
     };
     let report = audited.await?;
-    print(&report, config.format).await?;
+    print(&report, config.format, variable).await?;
     Ok(match report.verdict {
         Verdict::Passed => ExitCode::SUCCESS,
         Verdict::Lost => LOST.into(),
@@ -144,9 +146,13 @@ async fn simulated(
     bail!("this build of pleg has no simulated runtime; build it with the feature simulate")
 }
 
-async fn print(report: &Report, format: VerifyFormat) -> anyhow::Result<()> {
+async fn print(
+    report: &Report,
+    format: VerifyFormat,
+    variable: Variable<'_>,
+) -> anyhow::Result<()> {
     let text = match format {
-        VerifyFormat::Table => audit::table(report),
+        VerifyFormat::Table => audit::table(report, Screen::of(&io::stdout(), variable)),
         VerifyFormat::Json => {
             let mut json = serde_json::to_string_pretty(report)?;
             json.push('\n');

@@ -18,12 +18,13 @@ use super::attach;
 use super::config::{RuntimeConfig, WatchConfig};
 use super::daemon::{self, Found};
 use super::follow::{Console, Ending, Followed, follow};
-use super::output::style::Colour;
+use super::output::style::Screen;
 use super::{say, signals};
 use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder, Recorded};
 use crate::serve::grpc::{self, Watched};
+use crate::verify::Habits;
 
 /// How long the end may take: closing the event stream and its thread.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -37,7 +38,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     tokio::pin!(stop);
     if let Some(path) = &config.dump_last {
-        check_folder(path)?;
+        check_place(path)?;
     }
     if let Some(found) = daemon::find(&config.daemon).await? {
         return through(&found, config, variable, stop).await;
@@ -127,10 +128,9 @@ async fn through(
         .await
         .context("cannot write to standard output")?;
     match failure.into_inner() {
-        Some(error) if ending == Ending::FeedEnded => Err(error).context(format!(
-            "cannot watch through the daemon at {}",
-            found.socket
-        )),
+        Some(error) if ending == Ending::FeedEnded => {
+            Err(found.failed("watch through the daemon", &error))
+        }
         _ => Ok(()),
     }
 }
@@ -139,8 +139,8 @@ fn console(variable: Variable<'_>) -> Console<tokio::io::Stdout, tokio::io::Stde
     Console {
         out: tokio::io::stdout(),
         err: tokio::io::stderr(),
-        out_colour: Colour::suiting(&std::io::stdout(), variable),
-        err_colour: Colour::suiting(&std::io::stderr(), variable),
+        out_screen: Screen::of(&std::io::stdout(), variable),
+        err_screen: Screen::of(&std::io::stderr(), variable),
     }
 }
 
@@ -187,14 +187,20 @@ fn say_dumped(path: &Path, written: &std::io::Result<Recorded>) {
 }
 
 /// A file that cannot be written should not be found out at the end.
-pub(super) fn check_folder(path: &Path) -> anyhow::Result<()> {
+pub(super) fn check_place(path: &Path) -> anyhow::Result<()> {
+    if path.is_dir() {
+        bail!(
+            "cannot write {}: it is a folder; name a file in it",
+            path.display()
+        );
+    }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     if !folder.is_dir() {
         bail!(
-            "cannot write {}: there is no folder {}",
+            "cannot write {}: there is no folder {}; make it first",
             path.display(),
             folder.display()
         );
@@ -204,46 +210,11 @@ pub(super) fn check_folder(path: &Path) -> anyhow::Result<()> {
 
 /// Says so if following the events of this runtime has a price for others.
 pub(super) fn warn_of_taking_events(version: &RuntimeVersion) {
-    if takes_events_away(version) {
+    if Habits::of(version).one_queue_for_all() {
         say(&format!(
             "pleg: {} {} has one queue of events for all its clients: following it takes events \
              away from any other event client of this node; --no-events polls instead",
             version.name, version.version
         ));
-    }
-}
-
-/// Whether the runtime gives each event to one client only: containerd before 2 does.
-fn takes_events_away(version: &RuntimeVersion) -> bool {
-    let number = version.version.trim_start_matches('v');
-    let major = number
-        .split('.')
-        .next()
-        .and_then(|major| major.parse().ok());
-    &*version.name == "containerd" && major.is_some_and(|major: u32| major < 2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_containerd_before_2_takes_events_away() {
-        for (name, version, expected) in [
-            ("containerd", "1.7.24~ds1", true),
-            ("containerd", "v1.6.20", true),
-            ("containerd", "2.1.9", false),
-            ("containerd", "v2.0.0-rc.1", false),
-            ("containerd", "10.0.0", false),
-            ("containerd", "unknown", false),
-            ("cri-o", "1.36.3", false),
-        ] {
-            let version = RuntimeVersion {
-                name: name.into(),
-                version: version.into(),
-                api_version: "v1".into(),
-            };
-            assert_eq!(takes_events_away(&version), expected, "{name} {version:?}");
-        }
     }
 }

@@ -36,7 +36,7 @@ until_true() {
 
 start_daemon() {
     : >"$work/daemon.log"
-    "$PLEG" --log-level info --runtime-endpoint "unix://$work/cri.sock" run "$@" \
+    "$PLEG" run --runtime-endpoint "unix://$work/cri.sock" "$@" \
         --http-listen "$address" --grpc-listen "unix://$work/pleg.sock" >>"$work/daemon.log" 2>&1 &
     daemon=$!
     until_true grep -q 'http://127\.0\.0\.1:' "$work/daemon.log"
@@ -83,7 +83,7 @@ grep -q '"observed":"' "$work/answer" || fail "no mark: $(cat "$work/answer")"
 echo 'who must be answered is, and who must not is not'
 
 # Listening to everybody takes a word of its own.
-if "$PLEG" --runtime-endpoint "unix://$work/cri.sock" run --http-listen 0.0.0.0:0 \
+if "$PLEG" run --runtime-endpoint "unix://$work/cri.sock" --http-listen 0.0.0.0:0 \
     --grpc-listen "unix://$work/other.sock" >"$work/refused.log" 2>&1; then
     fail 'it listens to everybody without having been told to'
 fi

@@ -12,8 +12,7 @@ const YEAR: u64 = 365 * DAY;
 /// How long before `now` a moment was. A moment that is yet to come (two clocks that differ) counts
 /// as just now.
 pub(crate) fn ago(moment: UnixNanos, now: UnixNanos) -> String {
-    let nanos = now.0.saturating_sub(moment.0);
-    let seconds = u64::try_from(nanos / 1_000_000_000).unwrap_or(0);
+    let seconds = seconds(moment, now);
     // Hours are rounded, everything else is cut: 90 minutes are two hours, 119 seconds one minute.
     let hours = (seconds + HOUR / 2) / HOUR;
     let span = match seconds {
@@ -32,9 +31,43 @@ pub(crate) fn ago(moment: UnixNanos, now: UnixNanos) -> String {
     format!("{span} ago")
 }
 
+/// The same in the few letters that kubectl uses: `17s`, `4m`, `3h`, `12d`, `2y`.
+pub(crate) fn short(moment: UnixNanos, now: UnixNanos) -> String {
+    match seconds(moment, now) {
+        s if s < 2 * MINUTE => format!("{s}s"),
+        s if s < 3 * HOUR => format!("{}m", s / MINUTE),
+        s if s < 2 * DAY => format!("{}h", s / HOUR),
+        s if s < 2 * YEAR => format!("{}d", s / DAY),
+        s => format!("{}y", s / YEAR),
+    }
+}
+
+fn seconds(moment: UnixNanos, now: UnixNanos) -> u64 {
+    let nanos = now.0.saturating_sub(moment.0);
+    u64::try_from(nanos / 1_000_000_000).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_narrow_column_takes_any_age() {
+        for (seconds, words) in [
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (3 * HOUR - 1, "179m"),
+            (3 * HOUR, "3h"),
+            (2 * DAY, "2d"),
+            (729 * DAY, "729d"),
+            (2 * YEAR, "2y"),
+        ] {
+            let now = i64::try_from(seconds).unwrap() * 1_000_000_000;
+            assert_eq!(short(UnixNanos(0), UnixNanos(now)), words, "{seconds} s");
+        }
+        assert_eq!(short(UnixNanos(2), UnixNanos(1)), "0s");
+    }
 
     #[test]
     fn spans_are_told_in_the_words_of_crictl() {

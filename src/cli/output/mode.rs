@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::event::moment;
-use super::style::{Colour, Tone};
-use super::text::shown;
+use super::event::{moment, time_of_day};
+use super::style::{Screen, Tone};
+use super::text::{shown, wrapped};
 use crate::engine::{Mode, ModeChange, PollingReason};
 use crate::lifecycle::UnixNanos;
 
-/// One line of text for people.
-pub(crate) fn line(change: &ModeChange, colour: Colour) -> String {
+/// What is said to people: a line, or as many as the screen needs.
+pub(crate) fn line(change: &ModeChange, screen: Screen) -> String {
     let audit = match change.to {
         Mode::Evented { audit_period } => format!(" (audit every {})", period(audit_period)),
         Mode::Connecting | Mode::Polling { .. } => String::new(),
@@ -21,13 +21,19 @@ pub(crate) fn line(change: &ModeChange, colour: Colour) -> String {
         Mode::Evented { .. } => Tone::Good,
         Mode::Connecting | Mode::Polling { .. } => Tone::Notice,
     };
-    let mode = colour.paint(tone, &change.to.to_string());
-    format!(
-        "{} mode {mode}{audit}, was {}: {}\n",
-        moment(change.at),
+    let at = match screen.width {
+        Some(_) => time_of_day(change.at),
+        None => moment(change.at),
+    };
+    let mode = change.to.to_string();
+    let words = format!(
+        "{at} mode {mode}{audit}, was {}: {}\n",
         change.from,
         shown(&change.cause)
-    )
+    );
+    // Broken before it is painted: colours have no width.
+    let words = wrapped(&words, at.len() + 1, screen.width);
+    words.replacen(&mode, &screen.colour.paint(tone, &mode), 1)
 }
 
 /// One line of JSON.
@@ -94,7 +100,17 @@ fn period(period: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::samples::NOON;
+    use super::super::style::Colour;
     use super::*;
+
+    const PIPE: Screen = Screen {
+        colour: Colour::Never,
+        width: None,
+    };
+    const TERMINAL: Screen = Screen {
+        colour: Colour::Ansi,
+        width: Some(50),
+    };
 
     fn change(from: Mode, to: Mode) -> ModeChange {
         ModeChange {
@@ -115,12 +131,12 @@ mod tests {
     #[test]
     fn a_change_reads_as_a_sentence_that_no_runtime_can_forge() {
         assert_eq!(
-            line(&change(EVENTED, UNTRUSTED), Colour::Never),
+            line(&change(EVENTED, UNTRUSTED), PIPE),
             "2026-11-30T12:00:00.000Z mode Polling(Untrusted), was Evented: 3 misses\\u{1b}[2J\n"
         );
         assert_eq!(
-            line(&change(Mode::Connecting, EVENTED), Colour::Ansi),
-            "2026-11-30T12:00:00.000Z mode \u{1b}[32mEvented\u{1b}[0m (audit every 4m16s), was \
+            line(&change(Mode::Connecting, EVENTED), TERMINAL),
+            "12:00:00.000 mode \u{1b}[32mEvented\u{1b}[0m (audit every 4m16s), was\n             \
              Connecting: 3 misses\\u{1b}[2J\n"
         );
     }

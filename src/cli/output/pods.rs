@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::age::ago;
+use super::age::{ago, short};
 use super::event::exit_and_reason;
-use super::table::aligned;
+use super::style::{Colour, Screen, Tone};
+use super::table::{Cell, GAP, aligned, shortened, total, widths};
 use super::text::{self, NOTHING, shown};
 use crate::lifecycle::{PodContainer, PodSandbox, PodStatus, ReportedState, UnixNanos};
 
@@ -28,41 +29,95 @@ pub(crate) fn sort(pods: &mut [Arc<PodStatus>]) {
     });
 }
 
-/// The pods as a table.
-pub(crate) fn table(pods: &[Arc<PodStatus>], now: UnixNanos, cut_ids: bool) -> String {
-    let rows: Vec<[String; 6]> = rows(pods, now, cut_ids).map(|row| row.narrow).collect();
-    aligned(
-        [
-            "NAMESPACE/POD",
-            "SUBJECT",
-            "STATE",
-            "EXIT/REASON",
-            "CREATED",
-            "ID",
-        ],
-        &rows,
-    )
+/// The pods as a table, folded if the screen is too narrow for it.
+pub(crate) fn table(
+    pods: &[Arc<PodStatus>],
+    now: UnixNanos,
+    cut_ids: bool,
+    screen: Screen,
+) -> String {
+    let rows: Vec<[Cell; 6]> = rows(pods, now, cut_ids).map(|row| row.narrow).collect();
+    let needed = total(&widths(HEADER, &rows));
+    match screen.width {
+        // Whoever wants ids in full has chosen long rows.
+        Some(width) if needed > width && cut_ids => folded(pods, now, width, screen.colour),
+        _ => aligned(HEADER, &rows, screen.colour),
+    }
+}
+
+const HEADER: [&str; 6] = [
+    "NAMESPACE/POD",
+    "SUBJECT",
+    "STATE",
+    "EXIT/REASON",
+    "CREATED",
+    "ID",
+];
+
+/// Names are not shortened below this.
+const LEAST_NAME: usize = 20;
+
+/// The same with less beside each other: containers stand under their pod, ages are short, names are
+/// shortened.
+fn folded(pods: &[Arc<PodStatus>], now: UnixNanos, width: usize, colour: Colour) -> String {
+    const HEADER: [&str; 5] = ["NAMESPACE/POD", "STATE", "EXIT/REASON", "AGE", "ID"];
+    let mut rows = Vec::new();
+    for status in pods {
+        let mut name = Some(pod_name(status));
+        for sandbox in &status.sandboxes {
+            let mut row = sandbox_row(status, sandbox, now, true);
+            let subject = name.take().unwrap_or_else(|| format!("  {SANDBOX}"));
+            row.narrow[1] = subject.into();
+            rows.push(folded_row(row.narrow, sandbox.created_at, now));
+        }
+        if let Some(name) = name {
+            rows.push([name.as_str(), NOTHING, NOTHING, NOTHING, NOTHING].map(Cell::from));
+        }
+        for container in &status.containers {
+            let mut row = container_row(status, container, now, true);
+            row.narrow[1].text.insert_str(0, "  ");
+            rows.push(folded_row(row.narrow, container.created_at, now));
+        }
+    }
+    let [name, others @ ..] = widths(HEADER, &rows);
+    let room = width.saturating_sub(total(&others) + GAP.len());
+    for row in &mut rows {
+        row[0].text = shortened(&row[0].text, room.clamp(LEAST_NAME, name.max(LEAST_NAME)));
+    }
+    aligned(HEADER, &rows, colour)
+}
+
+fn folded_row(narrow: [Cell; 6], created: Option<UnixNanos>, now: UnixNanos) -> [Cell; 5] {
+    let [_, subject, state, exit, _, id] = narrow;
+    let age = created.map_or(NOTHING.to_owned(), |moment| short(moment, now));
+    [subject, state, exit, age.into(), id]
 }
 
 /// The pods as a table with all that is known of them.
-pub(crate) fn wide_table(pods: &[Arc<PodStatus>], now: UnixNanos, cut_ids: bool) -> String {
-    let rows: Vec<[String; 11]> = rows(pods, now, cut_ids)
+pub(crate) fn wide_table(
+    pods: &[Arc<PodStatus>],
+    now: UnixNanos,
+    cut_ids: bool,
+    colour: Colour,
+) -> String {
+    let rows: Vec<[Cell; 11]> = rows(pods, now, cut_ids)
         .map(|row| {
             let [pod, subject, state, exit, created, id] = row.narrow;
-            let [attempt, ip, image, sandbox, uid] = row.wide;
+            let [attempt, ip, image, sandbox, uid] = row.wide.map(Cell::from);
             [
                 pod, subject, state, exit, created, id, attempt, ip, image, sandbox, uid,
             ]
         })
         .collect();
+    let [pod, subject, state, exit, created, id] = HEADER;
     aligned(
         [
-            "NAMESPACE/POD",
-            "SUBJECT",
-            "STATE",
-            "EXIT/REASON",
-            "CREATED",
-            "ID",
+            pod,
+            subject,
+            state,
+            exit,
+            created,
+            id,
             "ATTEMPT",
             "IP",
             "IMAGE",
@@ -70,6 +125,7 @@ pub(crate) fn wide_table(pods: &[Arc<PodStatus>], now: UnixNanos, cut_ids: bool)
             "POD UID",
         ],
         &rows,
+        colour,
     )
 }
 
@@ -88,8 +144,11 @@ pub(crate) fn warnings(pods: &[Arc<PodStatus>]) -> String {
     text
 }
 
+/// What stands for a container's name where a sandbox is meant.
+const SANDBOX: &str = "sandbox";
+
 struct Row {
-    narrow: [String; 6],
+    narrow: [Cell; 6],
     wide: [String; 5],
 }
 
@@ -120,12 +179,12 @@ fn sandbox_row(status: &PodStatus, sandbox: &PodSandbox, now: UnixNanos, cut_ids
     };
     Row {
         narrow: [
-            pod_name(status),
-            "sandbox".to_owned(),
-            state,
-            NOTHING.to_owned(),
-            created(sandbox.created_at, now),
-            text::id(sandbox.id.as_str(), cut_ids),
+            pod_name(status).into(),
+            SANDBOX.into(),
+            Cell::from(state).toned(tone(sandbox.state, None)),
+            NOTHING.into(),
+            created(sandbox.created_at, now).into(),
+            text::id(sandbox.id.as_str(), cut_ids).into(),
         ],
         wide: [
             sandbox.attempt.to_string(),
@@ -143,6 +202,7 @@ fn container_row(
     now: UnixNanos,
     cut_ids: bool,
 ) -> Row {
+    let tone = tone(container.state, container.exit_code);
     let exit = match container.exit_code {
         Some(code) => exit_and_reason(code, &container.reason),
         None => shown(&container.reason),
@@ -153,12 +213,12 @@ fn container_row(
         .map_or(NOTHING.to_owned(), |id| text::id(id.as_str(), cut_ids));
     Row {
         narrow: [
-            pod_name(status),
-            format!("{}#{}", shown(&container.name), container.attempt),
-            container.state.to_string(),
-            exit,
-            created(container.created_at, now),
-            text::id(container.id.as_str(), cut_ids),
+            pod_name(status).into(),
+            format!("{}#{}", shown(&container.name), container.attempt).into(),
+            Cell::from(container.state.to_string()).toned(tone),
+            Cell::from(exit).toned(tone.filter(|tone| *tone == Tone::Bad)),
+            created(container.created_at, now).into(),
+            text::id(container.id.as_str(), cut_ids).into(),
         ],
         wide: [
             container.attempt.to_string(),
@@ -167,6 +227,16 @@ fn container_row(
             sandbox,
             shown(status.pod.uid.as_str()),
         ],
+    }
+}
+
+/// What runs is as it should be and has no colour.
+fn tone(state: ReportedState, exit_code: Option<i32>) -> Option<Tone> {
+    match (state, exit_code) {
+        (ReportedState::Running, _) => None,
+        (ReportedState::Exited, None | Some(0)) => Some(Tone::Faint),
+        (ReportedState::Exited, Some(_)) => Some(Tone::Bad),
+        (ReportedState::Created | ReportedState::Unknown, _) => Some(Tone::Notice),
     }
 }
 
@@ -191,10 +261,17 @@ mod tests {
         vec![Arc::new(samples::status())]
     }
 
+    fn screen(width: Option<usize>) -> Screen {
+        Screen {
+            colour: Colour::Never,
+            width,
+        }
+    }
+
     #[test]
     fn a_pod_has_a_row_for_each_sandbox_and_container() {
         assert_eq!(
-            table(&one(), UnixNanos(NOON), true),
+            table(&one(), UnixNanos(NOON), true, screen(None)),
             "\
 NAMESPACE/POD  SUBJECT  STATE    EXIT/REASON    CREATED             ID
 shop/web-1     sandbox  Ready    -              About an hour ago   5a5a5a5a5a5a5
@@ -205,8 +282,47 @@ shop/web-1     app#2    Exited   137 OOMKilled  About a minute ago  d1d1d1d1d1d1
     }
 
     #[test]
+    fn on_a_narrow_screen_containers_stand_under_their_pod() {
+        assert_eq!(
+            table(&one(), UnixNanos(NOON), true, screen(Some(78))),
+            "\
+NAMESPACE/POD  STATE    EXIT/REASON    AGE  ID
+shop/web-1     Ready    -              60m  5a5a5a5a5a5a5
+  app#3        Running  -              17s  c0c0c0c0c0c0c
+  app#2        Exited   137 OOMKilled  90s  d1d1d1d1d1d1d
+"
+        );
+        let mut long = samples::status();
+        long.pod.name = "a-name-of-many-words-5dd5756b68-x7x2p".into();
+        long.sandboxes.clear();
+        let text = table(&[Arc::new(long)], UnixNanos(NOON), true, screen(Some(70)));
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 70),
+            "{text}"
+        );
+        let pod = text.lines().nth(1).unwrap();
+        assert!(pod.starts_with("shop/") && pod.contains("…"), "{text}");
+        let cells: Vec<_> = pod.split_whitespace().skip(1).collect();
+        assert_eq!(cells, ["-"; 4], "a pod without sandbox has its line");
+    }
+
+    #[test]
+    fn colour_is_for_what_does_not_run() {
+        let coloured = Screen {
+            colour: Colour::Ansi,
+            width: None,
+        };
+        let text = table(&one(), UnixNanos(NOON), true, coloured);
+        assert!(text.contains("  Ready "), "{text:?}");
+        assert!(
+            text.contains("\u{1b}[31m137 OOMKilled\u{1b}[0m"),
+            "{text:?}"
+        );
+    }
+
+    #[test]
     fn wide_adds_addresses_images_and_uids_and_ids_may_be_whole() {
-        let text = wide_table(&one(), UnixNanos(NOON), false);
+        let text = wide_table(&one(), UnixNanos(NOON), false, Colour::Never);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[0].ends_with("ATTEMPT  IP                IMAGE                     SANDBOX ID                                                        POD UID"),
@@ -226,7 +342,12 @@ shop/web-1     app#2    Exited   137 OOMKilled  About a minute ago  d1d1d1d1d1d1
 
     #[test]
     fn an_empty_node_is_a_header() {
-        assert_eq!(table(&[], UnixNanos(NOON), true).lines().count(), 1);
+        assert_eq!(
+            table(&[], UnixNanos(NOON), true, screen(Some(80)))
+                .lines()
+                .count(),
+            1
+        );
     }
 
     #[test]
@@ -253,7 +374,7 @@ shop/web-1     app#2    Exited   137 OOMKilled  About a minute ago  d1d1d1d1d1d1
         let yaml = serde_saphyr::to_string(&list).unwrap();
         let read: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
         assert_eq!(read, serde_json::to_value(&list).unwrap(), "{yaml}");
-        let text = table(&pods, UnixNanos(NOON), true);
+        let text = table(&pods, UnixNanos(NOON), true, screen(None));
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(
             !text.contains('\u{1b}') && !text.contains('\u{9b}'),

@@ -1,6 +1,39 @@
-//! Colour, for eyes only: a terminal that can show it and a user who has not refused it.
+//! What a stream is shown on: a terminal with its width and its colours, or a pipe with neither.
 
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
+
+use rustix::termios::tcgetwinsize;
+
+/// What a stream is shown on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Screen {
+    /// Whether it shows colours.
+    pub(crate) colour: Colour,
+    /// How wide it is; `None` if it has no width, as a pipe has none.
+    pub(crate) width: Option<usize>,
+}
+
+impl Screen {
+    /// What a stream of this process is shown on.
+    pub(crate) fn of(
+        stream: &(impl IsTerminal + AsFd),
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        Self {
+            colour: Colour::suiting(stream, variable),
+            width: width(stream),
+        }
+    }
+}
+
+/// How wide the terminal is that a stream is shown on, if it is one.
+pub(crate) fn width(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    let size = stream.is_terminal().then(|| tcgetwinsize(stream).ok());
+    let width = size.flatten().map(|size| usize::from(size.ws_col));
+    // A terminal that does not know its size says 0.
+    width.filter(|width| *width > 0)
+}
 
 /// Whether a stream is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

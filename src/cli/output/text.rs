@@ -52,6 +52,34 @@ pub(crate) fn id(id: &str, cut: bool) -> String {
     }
 }
 
+/// Text broken between words, so that no line is longer than the screen if there is one; what follows
+/// the first line is indented. A word that is longer than a line stays whole.
+pub(crate) fn wrapped(text: &str, indent: usize, width: Option<usize>) -> String {
+    let Some(width) = width else {
+        return text.to_owned();
+    };
+    let mut lines = String::with_capacity(text.len());
+    let mut column = 0;
+    for (number, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if number > 0 && column + 1 + length > width {
+            lines.push('\n');
+            lines.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        } else if number > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        // A line break of the text's own begins a line.
+        column = match word.rsplit_once('\n') {
+            Some((_, rest)) => rest.chars().count(),
+            None => column + length,
+        };
+    }
+    lines
+}
+
 fn push_harmless(harmless: &mut String, character: char) {
     if character.is_control() || is_invisible_format(character) {
         // Writing to a String cannot fail.
@@ -101,6 +129,20 @@ mod tests {
     fn honest_text_stays_as_it_is() {
         assert_eq!(shown("web-1.Größe 你好"), "web-1.Größe 你好");
         assert_eq!(shown(""), "-");
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words_on_a_screen_and_nowhere_else() {
+        let text = "  missing: of 38 starts no event came";
+        assert_eq!(wrapped(text, 4, None), text);
+        assert_eq!(
+            wrapped(text, 4, Some(20)),
+            "  missing: of 38\n    starts no event\n    came"
+        );
+        assert_eq!(
+            wrapped("averylongword is", 2, Some(5)),
+            "averylongword\n  is"
+        );
     }
 
     #[test]

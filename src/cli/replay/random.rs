@@ -7,12 +7,12 @@ use std::ops::Range;
 use anyhow::{Context, bail};
 use serde_json::json;
 
-use crate::cli::args::WatchFormat;
+use crate::cli::args::ReplayFormat;
 use crate::cli::output::text;
 use crate::scenario::Time;
 use crate::scenario::random::{Simulated, simulate};
 
-pub(super) fn run(seeds: Range<u64>, format: WatchFormat) -> anyhow::Result<()> {
+pub(super) fn run(seeds: Range<u64>, format: ReplayFormat) -> anyhow::Result<()> {
     let mut failed = 0_u64;
     let mut total = 0_u64;
     for seed in seeds {
@@ -20,8 +20,8 @@ pub(super) fn run(seeds: Range<u64>, format: WatchFormat) -> anyhow::Result<()> 
         let simulated = simulate(seed).context("cannot make an event loop")?;
         failed += u64::from(matches!(simulated, Simulated::Failed(_)));
         let told = match format {
-            WatchFormat::Table => in_words(seed, &simulated),
-            WatchFormat::Json => in_json(seed, &simulated),
+            ReplayFormat::Table => in_words(seed, &simulated),
+            ReplayFormat::Json => in_json(seed, &simulated),
         };
         match io::stdout().write_all(told.as_bytes()) {
             // Whoever reads may have seen enough.

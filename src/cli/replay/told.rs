@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -34,7 +35,7 @@ pub(super) fn in_words(outcome: &Outcome, colour: Colour, trace: bool) -> String
                 "{verdict} {path}: {} checks, {} events in {}",
                 played.checks,
                 played.delivered,
-                Time(played.lasted)
+                rounded(played.lasted)
             );
             for failure in &played.failures {
                 explain(&mut words, &outcome.path, failure, played, colour);
@@ -54,7 +55,7 @@ pub(super) fn in_words(outcome: &Outcome, colour: Colour, trace: bool) -> String
                 "{verdict} {path}: {}, {} events in {}{cut}",
                 replayed.fidelity,
                 replayed.delivered,
-                Time(replayed.span)
+                rounded(replayed.span)
             );
             for difference in differences {
                 let _ = writeln!(words, "  {}", text::message(&difference.to_string()));
@@ -65,6 +66,13 @@ pub(super) fn in_words(outcome: &Outcome, colour: Colour, trace: bool) -> String
         }
     }
     words
+}
+
+/// To the millisecond: nobody reads further.
+fn rounded(lasted: Duration) -> Time {
+    Time(Duration::from_millis(
+        u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX),
+    ))
 }
 
 fn explain(words: &mut String, path: &Path, failure: &Failure, played: &Played, colour: Colour) {

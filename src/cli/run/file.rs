@@ -34,7 +34,7 @@ pub(crate) struct ConfigFile {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     /// It cannot be read.
-    #[error("cannot read {}", path.display())]
+    #[error("cannot read the settings in {}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -37,7 +37,7 @@ pub(crate) enum Key {
 pub(crate) enum FlagOf {
     /// `pleg run` has it.
     Run,
-    /// Every subcommand has it.
+    /// Every subcommand that follows a runtime has it.
     Every,
 }
 

@@ -10,6 +10,7 @@ use super::keys::Key;
 use super::layers::{Layers, Refused, Written};
 use super::socket::SocketAccess;
 use crate::cli::config::{ByteLimit, FeatureGates, LogLevel};
+use crate::cli::unreachable::LONGEST_PATH;
 use crate::cri::Endpoint;
 
 /// How lines are logged.
@@ -97,9 +98,10 @@ impl RunSettings {
             grpc_socket: SocketAccess::read(layers)?,
             http_listen: unless_off(written(Key::HttpListen), |it| {
                 it.text.parse().map_err(|_| {
-                    it.refused(
-                        "is an address and a port, like 127.0.0.1:9641 or [::1]:9641; or off",
-                    )
+                    it.refused(format_args!(
+                        "{:?}: must be an address and a port, like 127.0.0.1:9641 or [::1]:9641, or off",
+                        it.text
+                    ))
                 })
             })?,
             http_allow_remote: boolean(written(Key::HttpAllowRemote))?,
@@ -171,8 +173,9 @@ impl RunSettings {
             )));
         }
         if self.grpc_listen.is_none() && self.http_listen.is_none() {
-            return Err(written(Key::HttpListen)
-                .refused("with grpcListen off as well nobody could read anything"));
+            return Err(written(Key::HttpListen).refused(
+                "with grpcListen off as well nobody could read anything; leave one of them on",
+            ));
         }
         Ok(())
     }
@@ -255,6 +258,12 @@ fn boolean(written: &Written) -> Result<bool, Refused> {
 fn socket_path(written: &Written) -> Result<PathBuf, Refused> {
     // What makes a good endpoint of a runtime makes one of ours.
     let endpoint: Endpoint = written.parse()?;
+    if endpoint.path().len() > LONGEST_PATH {
+        return Err(written.refused(format_args!(
+            "a socket's path has at most {LONGEST_PATH} bytes, and this has {}",
+            endpoint.path().len()
+        )));
+    }
     Ok(PathBuf::from(endpoint.path()))
 }
 

@@ -11,19 +11,19 @@ use crate::simulate::Preset;
 
 #[derive(Debug, PartialEq, ClapArgs)]
 #[command(after_help = "\
-Ends at Ctrl-C and prints what it was asked, what it told and what it cost; on SIGUSR2 it prints what
-that has been so far, and goes on.
+Ends at Ctrl-C and prints what it was asked, what it told and what it cost; on
+SIGUSR2 it prints what that has been so far, and goes on.
 
 Examples: a big node that stumbles after ten seconds
-  pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 --burst 1000 \\
-    --burst-after 10s
+  pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 \\
+    --burst 1000 --burst-after 10s
 
 A load for another client: quiet until SIGUSR1, then 100 starts and ends a second
-  pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 --churn 100/s --held \\
-    --output json")]
+  pleg simulate --listen unix:///tmp/cri.sock --pods 1000 --containers 3 \\
+    --churn 100/s --held --output json")]
 pub(crate) struct SimulateArgs {
     /// The socket to serve
-    #[arg(long, value_name = "ENDPOINT")]
+    #[arg(long, value_name = "SOCKET")]
     pub(crate) listen: Endpoint,
 
     /// The runtime to be: containerd-1.6, containerd-1.7, containerd-2, cri-o or cri-o-events-off
@@ -38,15 +38,15 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = within::<0, 100>)]
     pub(crate) containers: Option<usize>,
 
-    /// Container starts and ends per second
+    /// Starts and ends per second
     #[arg(long, value_name = "RATE", default_value = "6/s")]
     pub(crate) churn: ChurnRate,
 
-    /// Churn by restarts alone: pods stay, and every start works
+    /// Churn by restarts alone, each of which works
     #[arg(long)]
     pub(crate) restarts_only: bool,
 
-    /// Container ends and starts at once, on SIGUSR1 and after --burst-after
+    /// Ends and starts at once: SIGUSR1, --burst-after
     #[arg(long, value_name = "N", value_parser = within::<1, 100_000>)]
     pub(crate) burst: Option<usize>,
 
@@ -58,15 +58,15 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     pub(crate) held: bool,
 
-    /// Answer lists in streams too, this many items a message (containerd: 5000)
+    /// Stream lists too, N a message (containerd: 5000)
     #[arg(long, value_name = "N", value_parser = within::<1, 1_000_000>)]
     pub(crate) streaming_lists: Option<usize>,
 
-    /// How fast things happen: 2 is twice as fast
+    /// How fast things happen
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
     pub(crate) speed: f64,
 
-    /// Let what happens to the runtime in this scenario happen here; see `pleg replay`
+    /// Live through this scenario, as pleg replay does
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "character", "pods", "containers", "churn", "restarts_only", "burst", "held",
         "streaming_lists", "seed",
@@ -77,12 +77,11 @@ pub(crate) struct SimulateArgs {
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) lasting: Option<Duration>,
 
-    /// How to print what it was asked and what it cost
-    #[arg(long, short = 'o', value_enum, default_value_t)]
+    /// How to print its account
+    #[arg(long, short = 'o', value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: AccountFormat,
 
-    // The same as the global one, but it needs no --simulate here.
-    /// Let the simulation repeat itself: the same number, the same pods and crashes
+    /// The same number, the same simulation
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }

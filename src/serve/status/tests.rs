@@ -110,6 +110,29 @@ fn polling_says_why_and_when_it_will_try_again() {
         "Polling each second, because the stream has lost events, found 60 s ago: 3 misses; \
          last relist 1 s ago"
     );
+    noted.cause = Some("the runtime serves no events: not implemented".into());
+    assert_eq!(
+        words(polling(PollingReason::Unsupported), &noted),
+        "Polling each second, because the runtime serves no events: not implemented; \
+         last relist 1 s ago"
+    );
+    noted.cause = None;
+    assert_eq!(
+        words(polling(PollingReason::Unsupported), &noted),
+        "Polling each second, because the runtime has no event stream; last relist 1 s ago"
+    );
+    noted.cause = Some("3 misses".into());
+    assert_eq!(
+        words(polling(PollingReason::Unresponsive), &noted),
+        "Polling each second, because the runtime stopped answering its heartbeat 60 s ago: \
+         3 misses; last relist 1 s ago"
+    );
+    noted.mode_since = Some(second(100));
+    assert_eq!(
+        words(polling(PollingReason::Unresponsive), &noted),
+        "Polling each second, because the runtime stopped answering its heartbeat just now: \
+         3 misses; last relist 1 s ago"
+    );
     assert_eq!(
         words(polling(PollingReason::Disabled), &noted),
         "Polling each second, because events are switched off; last relist 1 s ago"

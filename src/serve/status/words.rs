@@ -78,25 +78,36 @@ fn mode_in_words(mode: &ModeReport, noted: &Noted, now: Now) -> String {
 }
 
 fn why(reason: PollingReason, mode: &ModeReport, noted: &Noted, now: Now) -> String {
-    let since = Age(mode.since_seconds);
+    let since = ago(mode.since_seconds);
     let cause = mode.cause.as_deref().unwrap_or("");
     match reason {
         PollingReason::Disabled => "events are switched off".to_owned(),
-        PollingReason::Unsupported => {
-            format!("the runtime has no event stream ({cause})")
+        PollingReason::Unsupported if cause.is_empty() => {
+            "the runtime has no event stream".to_owned()
         }
+        // "The runtime serves no events", and why one knows.
+        PollingReason::Unsupported => cause.to_owned(),
         PollingReason::StreamBroken => {
             let (broke, how) = match &noted.stream_ended {
-                Some((at, how)) => (Age(now.mono.since(at.mono).as_secs_f64()), &**how),
+                Some((at, how)) => (ago(now.mono.since(at.mono).as_secs_f64()), &**how),
                 None => (since, cause),
             };
-            format!("the stream broke {broke} ago: {how}")
+            format!("the stream broke {broke}: {how}")
         }
         PollingReason::Unresponsive => {
-            format!("the runtime has not answered its heartbeat since {since} ago: {cause}")
+            format!("the runtime stopped answering its heartbeat {since}: {cause}")
         }
         PollingReason::Untrusted => {
-            format!("the stream has lost events, found {since} ago: {cause}")
+            format!("the stream has lost events, found {since}: {cause}")
         }
+    }
+}
+
+/// `12 s ago`, or `just now`.
+fn ago(seconds: f64) -> String {
+    if seconds < 0.95 {
+        "just now".to_owned()
+    } else {
+        format!("{} ago", Age(seconds))
     }
 }

@@ -36,6 +36,15 @@ async fn a_flight_that_was_short_is_replayed_exactly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_flight_that_began_before_the_runtime_was_known_names_it_all_the_same() {
+    let run = fly(FlightLimits::default(), 1, 30).await;
+    let (_, replayed) = replay(&dumped(&run.kept), None);
+    let runtime = replayed.header.runtime.unwrap();
+    assert_eq!(&*runtime.name, "containerd");
+    assert!(runtime.version.starts_with("2."), "{runtime:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_excerpt_tells_what_happened_in_its_time() {
     for seed in 1..=2 {
         let limits = FlightLimits {
