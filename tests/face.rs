@@ -101,3 +101,31 @@ fn a_daemon_and_its_client_cross_threads() {
     is_an_error::<pleg::serve::DaemonError>();
     is_an_error::<pleg::serve::grpc::ClientError>();
 }
+
+#[test]
+fn whoever_takes_events_can_make_some_for_tests() {
+    use pleg::lifecycle::{
+        EventSubject, Exit, LifecycleEvent, LifecycleKind, PodContainer, PodIdentity, PodStatus,
+        ReportedState,
+    };
+    let pod = PodIdentity {
+        uid: "uid".into(),
+        namespace: "shop".into(),
+        name: "web-0".into(),
+    };
+    let subject = EventSubject::Container {
+        id: "c1".into(),
+        name: "app".into(),
+        attempt: 0,
+    };
+    let mut event = LifecycleEvent::new(LifecycleKind::ContainerDied, pod.clone(), Some(subject));
+    event.exit = Some(Exit::new(137, "OOMKilled"));
+    assert_eq!(event.pod.name.as_ref(), "web-0");
+
+    let mut status = PodStatus::new(pod);
+    status
+        .containers
+        .push(PodContainer::new("c1".into(), "app", ReportedState::Exited));
+    assert_eq!(status.running().count(), 0);
+    assert!(status.container("app").is_some());
+}

@@ -102,6 +102,18 @@ pub struct Exit {
     pub finished_at: Option<UnixNanos>,
 }
 
+impl Exit {
+    /// An end with its exit code and the runtime's reason, at a time that is not known.
+    #[must_use]
+    pub fn new(exit_code: i32, reason: impl Into<Arc<str>>) -> Self {
+        Self {
+            exit_code,
+            reason: reason.into(),
+            finished_at: None,
+        }
+    }
+}
+
 /// One change of one subject, told once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -134,4 +146,24 @@ pub struct LifecycleEvent {
     /// shown the subject, or could have been.
     #[serde(skip, default)]
     pub born: Revision,
+}
+
+impl LifecycleEvent {
+    /// An event for the tests of whoever takes events: what happened, to whom. It is told by an event, at
+    /// revision and moment 0; set what else matters.
+    #[must_use]
+    pub fn new(kind: LifecycleKind, pod: PodIdentity, subject: Option<EventSubject>) -> Self {
+        Self {
+            kind,
+            revision: Revision::default(),
+            pod,
+            subject,
+            exit: None,
+            source: Source::Event,
+            initial: false,
+            runtime_stamp: None,
+            seen_at: UnixNanos::default(),
+            born: Revision::default(),
+        }
+    }
 }

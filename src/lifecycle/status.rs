@@ -30,6 +30,20 @@ pub struct PodStatus {
 }
 
 impl PodStatus {
+    /// A pod of which the runtime has nothing yet, for the tests of whoever reads statuses; set what
+    /// matters.
+    #[must_use]
+    pub fn new(pod: PodIdentity) -> Self {
+        Self {
+            pod,
+            ips: Vec::new(),
+            error: None,
+            sandboxes: Vec::new(),
+            containers: Vec::new(),
+            revision: Revision::default(),
+        }
+    }
+
     /// The newest container of a name: by attempt, then creation, then id (the kubelet's issue 83050:
     /// creation times alone mislead when the clock steps).
     #[must_use]
@@ -89,6 +103,21 @@ pub struct PodSandbox {
     pub host_network: bool,
 }
 
+impl PodSandbox {
+    /// The first sandbox of a pod, without an address, for the tests of whoever reads statuses.
+    #[must_use]
+    pub fn new(id: SandboxId, state: ReportedState) -> Self {
+        Self {
+            id,
+            attempt: 0,
+            state,
+            created_at: None,
+            ips: Vec::new(),
+            host_network: false,
+        }
+    }
+}
+
 /// One container of a pod. What only an inspection tells is absent until one did.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -127,6 +156,28 @@ pub struct PodContainer {
     pub image: Arc<str>,
     /// The image as resolved.
     pub image_ref: Arc<str>,
+}
+
+impl PodContainer {
+    /// The first container of a name, as a list shows it, for the tests of whoever reads statuses.
+    #[must_use]
+    pub fn new(id: ContainerId, name: impl Into<Arc<str>>, state: ReportedState) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            attempt: 0,
+            sandbox_id: None,
+            state,
+            created_at: None,
+            started_at: None,
+            finished_at: None,
+            exit_code: None,
+            reason: Arc::default(),
+            message: Arc::default(),
+            image: Arc::default(),
+            image_ref: Arc::default(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use tonic::codegen::{Body as HttpBody, StdError};
-use tonic::server::{Grpc, NamedService};
+use tonic::server::Grpc;
 use tonic::{Request, Response, Status, body::Body};
 
 use super::codec::{AnswerCodec, Parts};
@@ -25,6 +25,9 @@ use super::subject::{Container, POD_UID_LABEL, Sandbox};
 use super::{EventSupport, Rpc, SimulatedRuntime, StreamEnd, World, wire};
 use crate::cri::wire::messages as cri;
 use crate::lifecycle::PodUid;
+
+/// The one service that is served.
+const NAME: &str = "runtime.v1.RuntimeService";
 
 /// The API version that runtimes give for themselves in `Version`, whatever they are.
 const KUBELET_API_VERSION: &str = "0.1.0";
@@ -293,11 +296,15 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let service = self.clone();
         Box::pin(async move {
-            let path = request.uri().path();
-            let method = path.rsplit('/').next().unwrap_or_default();
+            let path = request.uri().path().trim_start_matches('/');
+            let (asked, method) = path.split_once('/').unwrap_or((path, ""));
             let rpc = Rpc::ALL.into_iter().find(|rpc| rpc.name() == method);
-            let Some(rpc) = rpc else {
-                let unknown = format!("unknown method {method} for service {}", Self::NAME);
+            let Some(rpc) = rpc.filter(|_| asked == NAME) else {
+                let unknown = if asked == NAME {
+                    format!("unknown method {method} for service {NAME}")
+                } else {
+                    format!("unknown service {asked}")
+                };
                 return Ok(Status::unimplemented(unknown).into_http());
             };
             Ok(match rpc {
@@ -365,10 +372,6 @@ where
             })
         })
     }
-}
-
-impl NamedService for CriService {
-    const NAME: &'static str = "runtime.v1.RuntimeService";
 }
 
 /// A call with one answer.

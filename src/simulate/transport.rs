@@ -237,8 +237,7 @@ where
     // Ends as soon as the connection is taken, which lives on as a task of its own. How it ends
     // is the client's to see.
     let _ = Server::builder()
-        .add_service(service)
-        .serve_with_incoming(incoming)
+        .serve_with_incoming(service, incoming)
         .await;
 }
 

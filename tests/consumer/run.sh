@@ -14,7 +14,7 @@ fail() {
 # crate NAME FEATURES: a crate with the library's lock file, so that nothing new is fetched.
 crate() {
     mkdir -p "$work/$1/src"
-    cp "$root/tests/consumer/main.rs" "$work/$1/src/main.rs"
+    cp "$root/tests/consumer/program.rs" "$work/$1/src/main.rs"
     cp "$root/Cargo.lock" "$work/$1/"
     cat >"$work/$1/Cargo.toml" <<TOML
 [package]
@@ -38,7 +38,7 @@ tree() {
 crate consumer 'futures = { version = "0.3", default-features = false }
 pleg = { path = "'"$root"'", default-features = false, features = ["simulate"] }
 tokio = { version = "1", features = ["macros", "rt-multi-thread"] }'
-lines=$(sed -n '/^async fn main/,/^}/p' "$root/tests/consumer/main.rs" | sed '1d;$d' | wc -l)
+lines=$(sed -n '/^async fn main/,/^}/p' "$root/tests/consumer/program.rs" | sed '1d;$d' | wc -l)
 [ "$lines" -le 10 ] || fail "the program has $lines lines"
 cargo build --offline --quiet --manifest-path "$work/consumer/Cargo.toml"
 told=$(timeout 30 "$CARGO_TARGET_DIR/debug/consumer")

@@ -335,3 +335,17 @@ async fn a_list_shows_each_change_at_once_though_its_items_are_kept() {
     let sandboxes = client.sandboxes(None).await.unwrap();
     assert_eq!(sandboxes[0].state(), cri::PodSandboxState::SandboxNotready);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_it_does_not_have_is_refused_by_its_name() {
+    let runtime = runtime(Character::containerd_2());
+    let mut grpc = tonic::client::Grpc::new(runtime.channel());
+    grpc.ready().await.unwrap();
+    let elsewhere = http::uri::PathAndQuery::from_static("/runtime.v1.ImageService/Version");
+    let codec = tonic_prost::ProstCodec::<(), ()>::default();
+    let refused = grpc.unary(tonic::Request::new(()), elsewhere, codec).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::Unimplemented);
+    assert_eq!(refused.message(), "unknown service runtime.v1.ImageService");
+    assert_eq!(runtime.rpc_counts().total(), 0);
+}

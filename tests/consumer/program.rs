@@ -6,9 +6,7 @@ use pleg::{Pleg, feed::WatchFrom, simulate::SimulatedRuntime};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = SimulatedRuntime::builder().busy_node().build();
     let _churn = runtime.spawn_churn();
-    let (pleg, driver) = Pleg::builder()
-        .connector(move || runtime.channel())
-        .build()?;
+    let (pleg, driver) = Pleg::builder().connector(move || runtime.channel()).build()?;
     tokio::spawn(driver.run());
     let mut events = pleg.watch(WatchFrom::Now)?.take(10);
     while let Some(event) = events.next().await {
