@@ -17,34 +17,28 @@ use pleg::Pleg;
 use pleg::cache::cache;
 use pleg::engine::Freshness;
 use pleg::feed::{Subscription, WatchFrom, feed};
-use pleg::lifecycle::{
-    EventSubject, LifecycleEvent, LifecycleKind, PodIdentity, PodUid, Revision, Source, UnixNanos,
-};
+use pleg::lifecycle::{LifecycleEvent, PodUid, UnixNanos};
 use pleg::simulate::SimulatedRuntime;
 
 const PODS: usize = 1000;
 
+/// A container's end, as a daemon writes it.
 fn ended(revision: u64) -> Arc<LifecycleEvent> {
-    Arc::new(LifecycleEvent {
-        kind: LifecycleKind::ContainerDied,
-        revision: Revision(revision),
-        pod: PodIdentity {
-            uid: "6f0c1a52-91b4-4a3e-8d1e-0123456789ab".into(),
-            namespace: "shop".into(),
-            name: "payments-0".into(),
+    let told = serde_json::json!({
+        "type": "ContainerDied",
+        "revision": revision,
+        "pod": {
+            "uid": "6f0c1a52-91b4-4a3e-8d1e-0123456789ab",
+            "namespace": "shop",
+            "name": "payments-0",
         },
-        subject: Some(EventSubject::Container {
-            id: "8a1c5f0e".into(),
-            name: "envoy".into(),
-            attempt: 0,
-        }),
-        exit: None,
-        source: Source::Event,
-        initial: false,
-        runtime_stamp: Some(UnixNanos(1)),
-        seen_at: UnixNanos(2),
-        born: Revision(1),
-    })
+        "subject": {"container": {"id": "8a1c5f0e", "name": "envoy", "attempt": 0}},
+        "source": "event",
+        "initial": false,
+        "runtimeStamp": "2026-11-30T12:00:00.000000001Z",
+        "seenAt": "2026-11-30T12:00:00.000100000Z",
+    });
+    Arc::new(serde_json::from_value(told).unwrap())
 }
 
 /// To telling belongs that each takes it.

@@ -76,9 +76,12 @@ impl Worker {
             let backoff = self.backoff.entry(name).or_insert(FIRST_BACKOFF);
             let rested = newest.is_none_or(|it| has_rested(it, *backoff, &self.runtime));
             if rested {
+                let Some(sandbox) = status.sandboxes.first() else {
+                    println!("{}: no sandbox to run {name} in", self.name);
+                    continue;
+                };
+                self.runtime.run_container(&sandbox.id, name)?;
                 *backoff = (*backoff * 2).min(LAST_BACKOFF);
-                let sandbox = &status.sandboxes[0].id;
-                self.runtime.run_container(sandbox, name)?;
                 let why = newest.map_or("was missing".to_owned(), ended);
                 println!("{}: {name} restarted, it {why}", self.name);
                 acted = true;
@@ -188,7 +191,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
             last_sync: Mark::default(),
             backoff: BTreeMap::new(),
         };
-        tokio::spawn(worker.run());
+        let name = name.clone();
+        tokio::spawn(async move {
+            if let Err(error) = worker.run().await {
+                println!("{name}: its worker gave up: {error}");
+            }
+        });
     }
     let uids = ours.iter().map(|(_, pod)| pod.uid.clone()).collect();
     tokio::spawn(disturb(runtime, uids));

@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_mins(1);
 
 /// The waits before each attempt to open the stream: the first is zero, the last repeats for ever.
 #[must_use]
-pub fn reconnect_delays() -> Vec<Duration> {
+pub(crate) fn reconnect_delays() -> Vec<Duration> {
     let mut schedule = ExponentialBackoff {
         current_interval: FIRST,
         initial_interval: FIRST,

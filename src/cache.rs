@@ -16,6 +16,7 @@ const ABSENT_MARKS: usize = 10_000;
 
 /// A pod as it stands in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cached {
     /// The status.
     pub status: Arc<PodStatus>,
@@ -26,6 +27,7 @@ pub struct Cached {
 
 /// Every pod as of one moment, and what to watch after to miss nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Listing {
     /// The revision of the newest change in it.
     pub revision: Revision,
@@ -33,7 +35,9 @@ pub struct Listing {
     pub pods: Vec<Cached>,
 }
 
-/// Makes an empty cache: the one writer, and a reader to clone.
+/// Makes an empty cache: the one writer, and a reader to clone. The driver does; it is public for this
+/// repository's own benchmarks.
+#[doc(hidden)]
 #[must_use]
 pub fn cache() -> (CacheWriter, Cache) {
     let cache = Cache {
@@ -46,6 +50,7 @@ pub fn cache() -> (CacheWriter, Cache) {
 }
 
 /// The one writer.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct CacheWriter {
     cache: Cache,

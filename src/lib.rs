@@ -22,22 +22,21 @@
 //! # }
 //! ```
 //!
-//! Without a runtime at hand, follow a simulated one (feature `simulate`):
+//! Without a runtime at hand, follow a simulated one (feature `simulate`): put
+//! `.connector(move || runtime.channel())` in the endpoint's place.
 //!
 //! ```
 //! # #[cfg(feature = "simulate")]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use futures::StreamExt;
-//! use pleg::{Pleg, feed::WatchFrom, simulate::SimulatedRuntime};
-//!
+//! # use futures::StreamExt;
+//! # use pleg::{Pleg, feed::WatchFrom, simulate::SimulatedRuntime};
 //! let runtime = SimulatedRuntime::builder().busy_node().build();
 //! let _churn = runtime.spawn_churn();
-//! let simulated = runtime.clone();
-//! let (pleg, driver) = Pleg::builder().connector(move || simulated.channel()).build()?;
-//! tokio::spawn(driver.run());
-//! let first = pleg.watch(WatchFrom::Snapshot)?.next().await;
-//! assert!(first.is_some());
+//! let (pleg, driver) = Pleg::builder().connector(move || runtime.channel()).build()?;
+//! # tokio::spawn(driver.run());
+//! # let first = pleg.watch(WatchFrom::Snapshot)?.next().await;
+//! # assert!(first.is_some());
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "simulate"))]
@@ -46,18 +45,42 @@
 //!
 //! # Where to look next
 //!
-//! - [`Pleg`] is the handle: watch, read the cache, ask for a status that is newer than a mark.
-//! - [`lifecycle`] has the values: events, statuses, phases, and the rules by which claims merge.
-//! - [`engine`] has the decisions, as one state machine without I/O, clocks or tokio.
-//! - [`cache`] and [`feed`] are what readers hold; [`cri`] speaks to the runtime.
-//! - [`verify`] audits a runtime's event stream against its lists.
-//! - `simulate` is a CRI runtime of our own to test agents against.
+//! | to | see |
+//! |---|---|
+//! | watch, read the cache, ask for a status newer than a mark, ask for health | [`Pleg`] |
+//! | set it up, with the kubelet's names and values | [`Builder`] |
+//! | know what an event and a status hold | [`lifecycle::LifecycleEvent`], [`lifecycle::PodStatus`] |
+//! | know how a subscription begins, resumes and falls behind | [`feed`] |
+//! | know how fresh a cached status is | [`cache`] |
+//! | know what each mode means, and what "healthy" | [`engine::Mode`], [`engine::Health`] |
+//! | read counts and durations | [`Stats`], [`stats`] |
+//! | test an agent without a runtime | `simulate` |
+//! | play a story or a recording | `scenario` |
+//! | serve many agents from one daemon, or ask one | `serve` |
+//! | audit a runtime's event stream | [`verify`] |
+//! | bring your own I/O, or read the decisions | [`engine`] |
 //!
-//! The default features build the `pleg` command too; `default-features = false` is the library.
+//! `docs/` in the repository explains the model, what differs from the kubelet, and how to operate it.
+//!
+//! # Features
+//!
+//! None are needed to follow a runtime. `simulate` adds the simulated runtime, `scenarios` the player,
+//! `daemon` what `pleg run` serves and the client of it. `cli`, the default together with `simulate`,
+//! is the `pleg` command: `default-features = false` leaves it out.
+//!
+//! # What may change
+//!
+//! What is read may grow: structs and enums that this crate hands out are `#[non_exhaustive]`. What is
+//! handed *in* to [`engine`] and [`verify`] is not, on purpose: an input or output that a caller
+//! overlooked would break their contracts, so that the compiler had better say so. Durations are
+//! [`std::time::Duration`]; moments are nanoseconds since 1970 on the wall clock where they are for people
+//! ([`lifecycle::UnixNanos`]) and points in the driver's own order where something depends on them
+//! ([`lifecycle::Mark`]). Each operation has an error type of its own.
 #![forbid(unsafe_code)]
 
-pub mod backoff;
+mod backoff;
 pub mod cache;
+// The command is a binary of this crate; its parts are no library.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
@@ -76,12 +99,20 @@ pub mod serve;
 pub mod simulate;
 pub mod verify;
 
-pub use pleg::{
-    BOUNDS, BuildError, Builder, Driver, Durations, EngineStats, InFlight, Measures, ModeStep,
-    Pleg, Stats, Stopped,
-};
+pub use pleg::{BuildError, Builder, Driver, Pleg, Stats, Stopped};
 
-/// The README's program compiles.
+/// What [`Stats`] is made of: the engine's counts, durations as histograms, what is out.
+pub mod stats {
+    pub use crate::pleg::{BOUNDS, Durations, EngineStats, InFlight, Measures, ModeStep};
+}
+
+/// The README's and the guide's programs compile, and those of the guide run.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod guide {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/from-the-kubelet.md")]
+    struct FromTheKubelet;
+    #[doc = include_str!("../docs/testing-agents.md")]
+    struct TestingAgents;
+}

@@ -48,6 +48,25 @@ fn alert_on_oom_prints_a_line_for_each_container_that_was_killed_for_memory() {
     }
 }
 
+#[cfg(feature = "daemon")]
+#[test]
+fn shared_feed_tells_the_one_that_stalled_to_list_again_and_both_end_with_the_truth() {
+    let mut running = Running::begin("shared_feed", &[]);
+    let told: Vec<String> = running.lines().collect();
+    let all = told.join("\n");
+    let place = |words: &str| {
+        let found = told.iter().position(|line| line.contains(words));
+        found.unwrap_or_else(|| panic!("nothing says {words:?}:\n{all}"))
+    };
+    let stalls = place("slow: stalls");
+    let again = place("slow: told to list again: the watcher has fallen behind");
+    let agree = place("brisk and slow agree with the daemon: ");
+    assert!(stalls < again && again < agree, "{all}");
+    let listed = |line: &String| line.starts_with("slow: listed, ");
+    assert!(told[again..agree].iter().any(listed), "{all}");
+    assert!(running.0.wait().unwrap().success());
+}
+
 #[test]
 fn sync_loop_restarts_with_back_off_removes_the_dead_and_ignores_strangers() {
     let mut running = Running::begin("sync_loop", &["5"]);
@@ -64,5 +83,9 @@ fn sync_loop_restarts_with_back_off_removes_the_dead_and_ignores_strangers() {
             told.join("\n")
         );
     }
+    assert!(
+        !told.iter().any(|line| line.contains("gave up")),
+        "{told:?}"
+    );
     assert!(running.0.wait().unwrap().success());
 }

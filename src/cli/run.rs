@@ -24,7 +24,6 @@ use crate::Builder;
 use crate::cri::Tap;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder};
 use crate::serve::grpc::{SocketConfig, SocketError};
-use crate::serve::notify::ServiceManager;
 use crate::serve::{
     Daemon, DaemonConfig, DaemonError, HttpConfig, LastMinutes, Limits, RingLimits, vitals,
 };
@@ -192,10 +191,6 @@ pub(crate) async fn run(
             Box::pin(vitals::attend(serving, watchdog))
         })),
         config: settings.daemon(),
-    };
-    let stop = async {
-        stop.await;
-        ServiceManager.stopping();
     };
     let served = crate::serve::run(daemon, stop).await;
     served.map_err(|error| {

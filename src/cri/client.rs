@@ -21,6 +21,7 @@ use super::rpc_counts::{MethodAndCode, RpcCounts};
 use super::wire::call::{self, Call, ListMessage};
 use super::wire::codec::Decoded;
 use super::wire::decode::{self, SandboxAnswer};
+use super::wire::event::event;
 use super::wire::listing::{Item, KnownItems, KnownLists, ListReader};
 use super::wire::texts::{KnownTexts, ListedTexts};
 use crate::engine::{Answer, Inspection, Question, RuntimeVersion};
@@ -372,6 +373,7 @@ impl CriClient {
             client: self.clone(),
             method,
             messages,
+            texts: KnownTexts::default(),
         })
     }
 
@@ -497,14 +499,17 @@ fn is_about(method: &'static str, asked: &str, told: &str) -> Result<(), CallErr
 pub struct EventStream {
     client: CriClient,
     method: &'static str,
-    messages: Streaming<Decoded<Result<RuntimeEvent, Refusal>>>,
+    messages: Streaming<Decoded<Bytes>>,
+    /// Messages about one pod repeat each other's texts.
+    texts: KnownTexts,
 }
 
 /// One message of the event stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamedMessage {
-    /// Its size on the wire, in bytes.
-    pub bytes: usize,
+    /// What it takes in memory beside its containers, in bytes: texts that it shares with others count
+    /// for the first of them.
+    pub held: usize,
     /// The event, or why the bytes are none.
     pub event: Result<RuntimeEvent, Refusal>,
 }
@@ -519,9 +524,14 @@ impl EventStream {
     /// Whatever ended the stream. It is over then.
     pub async fn next(&mut self) -> Result<Option<StreamedMessage>, CallError> {
         let message = self.client.receive(self.method, &mut self.messages).await?;
-        Ok(message.map(|Decoded { bytes, content }| StreamedMessage {
-            bytes,
-            event: content,
-        }))
+        Ok(message.map(|message| self.read(&message.content)))
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> StreamedMessage {
+        let before = self.texts.made();
+        let event = event(bytes, &mut self.texts);
+        let held = self.texts.made() - before;
+        self.texts.tidy();
+        StreamedMessage { held, event }
     }
 }

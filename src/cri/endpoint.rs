@@ -22,6 +22,7 @@ pub struct Endpoint {
     "{given:?} is no endpoint: {problem}; accepted are unix:///run/containerd/containerd.sock, \
      unix:/run/containerd/containerd.sock and /run/containerd/containerd.sock"
 )]
+#[non_exhaustive]
 pub struct EndpointError {
     /// What was given.
     pub given: String,

@@ -75,6 +75,7 @@ pub enum CallError {
 
 /// Whose limit, and how many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SizeLimit {
     /// Our own, for one message.
     Message(u64),
@@ -86,6 +87,7 @@ pub enum SizeLimit {
 
 /// Whether the runtime can send its lists in pieces, which no message limit stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListStreaming {
     /// Not asked yet.
     Unknown,

@@ -16,8 +16,7 @@ use super::client::StreamedMessage;
 use crate::engine::{Input, SessionId, StreamEnd};
 use crate::lifecycle::{ContainerStatus, PodUid, Refusal, RuntimeEvent};
 
-/// What a message, and each container in it, weighs beside its bytes on the wire: the place that it
-/// takes once it is decoded, which may be many times what it took there.
+/// What a message, and each container in it, weighs beside its texts.
 const WEIGHT_OF_A_MESSAGE: usize = size_of::<Weighed>();
 const WEIGHT_OF_A_CONTAINER: usize = size_of::<ContainerStatus>();
 
@@ -27,7 +26,7 @@ fn weight(message: &StreamedMessage) -> usize {
         .as_ref()
         .map_or(0, |event| event.containers.len());
     message
-        .bytes
+        .held
         .saturating_add(WEIGHT_OF_A_MESSAGE)
         .saturating_add(containers.saturating_mul(WEIGHT_OF_A_CONTAINER))
 }
@@ -96,6 +95,7 @@ impl From<StreamItem> for Input {
 
 /// What the reader and its inbox have counted since they began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReaderCounts {
     /// Streams asked for.
     pub sessions: u64,
@@ -107,8 +107,7 @@ pub struct ReaderCounts {
     pub dropped: u64,
     /// Gaps: how often dropping began.
     pub overflows: u64,
-    /// The most that the inbox ever held, in bytes on the wire and a fixed share for each message and
-    /// each container in it.
+    /// The most that the inbox ever held, in bytes of memory, about.
     pub most_bytes: u64,
 }
 
@@ -200,8 +199,7 @@ pub(super) struct InboxWriter {
     shared: Arc<Shared>,
 }
 
-/// An inbox that holds messages of at most `limit` bytes on the wire, a fixed share for each message
-/// and container included.
+/// An inbox that holds messages of about `limit` bytes of memory at most.
 pub(super) fn inbox(limit: usize) -> (InboxWriter, Inbox) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared::default());
@@ -324,7 +322,7 @@ mod tests {
 
     const SESSION: SessionId = SessionId(1);
 
-    fn about(pod: &str, bytes: usize) -> StreamedMessage {
+    fn about(pod: &str, held: usize) -> StreamedMessage {
         let sandbox = SandboxStatus {
             id: SandboxId::from("s1"),
             pod: PodIdentity {
@@ -348,7 +346,7 @@ mod tests {
             refused: Vec::new(),
         };
         StreamedMessage {
-            bytes,
+            held,
             event: Ok(event),
         }
     }
@@ -437,7 +435,7 @@ mod tests {
         let (mut writer, inbox) = inbox(10 * WEIGHT_OF_A_MESSAGE);
         for _ in 0..1000 {
             let event = Err(Refusal::Undecodable);
-            writer.put(SESSION, StreamedMessage { bytes: 0, event });
+            writer.put(SESSION, StreamedMessage { held: 0, event });
         }
         assert_eq!(inbox.counts().dropped, 990);
         assert_eq!(inbox.counts().garbage, 1000);

@@ -17,8 +17,13 @@ pub(crate) mod wire;
 pub use client::{CallLimits, CriClient, EventStream, StreamedMessage};
 pub use endpoint::{Endpoint, EndpointError, EndpointProblem};
 pub use error::{CallError, DecodeError, ListStreaming, SizeLimit};
-pub use inbox::{Inbox, ReaderCounts, StreamItem};
-pub use reader::{ReaderLimits, ReaderPlace, StartError, StreamReader, StreamSource};
+pub use inbox::ReaderCounts;
+// The shell's own, which only the driver puts together rightly; public for this repository's tests.
+#[doc(hidden)]
+pub use inbox::{Inbox, StreamItem};
+pub use reader::StartError;
+#[doc(hidden)]
+pub use reader::{ReaderLimits, ReaderPlace, StreamReader, StreamSource};
 pub use rpc_counts::MethodAndCode;
 pub use tap::{Tap, Tapped};
 

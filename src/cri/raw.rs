@@ -54,7 +54,7 @@ fn read<'a, T: Item>(
 ///
 /// If the bytes are no message of CRI.
 pub fn event(message: &[u8]) -> Result<RuntimeEvent, Refusal> {
-    event::event(message)
+    event::event(message, &mut RecentTexts::default())
 }
 
 /// Reads the answer to `Version`.

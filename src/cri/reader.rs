@@ -75,8 +75,8 @@ pub enum ReaderPlace {
 pub struct ReaderLimits {
     /// The largest message, in bytes; 16 MiB by default. A larger one breaks the stream.
     pub message_size: usize,
-    /// What may wait in the inbox, in bytes on the wire and a fixed share for each message and each
-    /// container in it; 16 MiB by default.
+    /// What may wait in the inbox, in bytes of memory, about; 32 MiB by default, some 25,000 messages about
+    /// pods of three containers.
     pub inbox_size: usize,
 }
 
@@ -84,7 +84,7 @@ impl Default for ReaderLimits {
     fn default() -> Self {
         Self {
             message_size: CallLimits::default().message_size,
-            inbox_size: 16 << 20,
+            inbox_size: 32 << 20,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::lifecycle::{EventKind, LifecycleKind, PodUid, Refusal, Source, Subjec
 /// Why a stream message, or a part of it, changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Ignored {
     /// It told of an unknown id and may be older than the newest full relist.
     Stale,
@@ -32,6 +33,7 @@ pub enum Ignored {
 /// How a stream message contradicts itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Contradiction {
     /// It carries no status at all.
     NoSnapshot,
@@ -50,6 +52,7 @@ pub enum Contradiction {
 /// The methods that questions are made of, as counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Call {
     /// The heartbeat.
     Version,
@@ -127,6 +130,7 @@ pub(super) fn bump<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
 /// Something worth a log line. The shell limits the rate; the counters have it in any case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Note {
     /// A part of an answer or message was left out.
     Refused(Refusal),

@@ -15,6 +15,7 @@ use crate::lifecycle::{Mono, PodUid};
 /// A call that has no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PendingCall {
     /// Which.
     pub call: Call,
@@ -28,6 +29,7 @@ pub struct PendingCall {
 /// Whether relists succeed often enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum HealthState {
     /// No full relist has succeeded yet.
     NotYetRelisted,
@@ -40,6 +42,7 @@ pub enum HealthState {
 /// The engine's health, with what an operator needs to see why.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Health {
     /// The verdict.
     pub state: HealthState,

@@ -228,6 +228,7 @@ pub enum Input {
 /// What a reader of the cache is told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Reading {
     /// The pod; `None` if the runtime has nothing of it.
     pub status: Option<Arc<PodStatus>>,

@@ -40,6 +40,7 @@ impl Mode {
 
 /// Why the engine polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum PollingReason {
     /// The runtime has no event stream, or ends it at once without a message.
     Unsupported,
@@ -89,6 +90,7 @@ impl fmt::Display for Mode {
 /// A change of mode. A change of the audit period alone is none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ModeChange {
     /// The mode before.
     pub from: Mode,

@@ -17,12 +17,17 @@ impl Engine {
         newer_than: Mark,
         freshness: Freshness,
     ) {
+        let now = self.now.mono;
         let pod = self.records.pods.entry(uid.clone()).or_default();
         pod.readers.push(Reader {
             id,
             newer_than: newer_than.0,
             freshness,
         });
+        // A wish that waits, for the retry of an inspection perhaps, does not make a reader wait.
+        if let Some(due) = &mut pod.due {
+            due.at = due.at.min(now);
+        }
         self.touch(&uid);
         self.waiting.insert(uid);
     }

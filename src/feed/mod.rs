@@ -38,6 +38,7 @@ pub const DEFAULT_CAPACITY: usize = 1_000;
 
 /// Where a subscription begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WatchFrom {
     /// With the present phase of everything, as events marked `initial`, then whatever follows.
     Snapshot,
@@ -49,6 +50,7 @@ pub enum WatchFrom {
 
 /// Why a subscription cannot begin where it was asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum WatchError {
     /// The feed no longer holds everything since.
     #[error(
@@ -78,12 +80,14 @@ pub enum WatchError {
 }
 
 /// The one writer.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Feed {
     hub: Arc<Hub>,
 }
 
-/// Subscribes people. Clones lead to the same feed.
+/// Subscribes people. Clones lead to the same feed. Embedders have [`Pleg::watch`](crate::Pleg::watch).
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct FeedHandle {
     hub: Arc<Hub>,
@@ -91,6 +95,7 @@ pub struct FeedHandle {
 
 /// What the feed has done so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FeedStats {
     /// Events published, each once, however many subscribers there were.
     pub published: u64,
@@ -102,6 +107,7 @@ pub struct FeedStats {
 
 /// How one subscriber does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SubscriberStats {
     /// Its number, never used twice.
     pub id: u64,
@@ -113,6 +119,7 @@ pub struct SubscriberStats {
 
 /// The present phase of everything, for whoever follows the feed by other means than a subscription.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FeedSnapshot {
     /// One initial event for each subject that runs or has ended, by revision.
     pub events: Vec<Arc<LifecycleEvent>>,
@@ -146,7 +153,8 @@ struct State {
 }
 
 /// Makes a feed whose subscribers' queues hold `capacity` events each. `cache` is the one that is
-/// written before each publication.
+/// written before each publication. The builder does; it is public for this repository's own benchmarks.
+#[doc(hidden)]
 #[must_use]
 pub fn feed(capacity: usize, cache: Cache) -> (Feed, FeedHandle) {
     let hub = Arc::new(Hub {

@@ -9,6 +9,7 @@ use crate::lifecycle::{LifecycleEvent, PodUid, Revision};
 
 /// What one subscriber was told and was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SubscriberCounters {
     /// Events that the subscriber has taken.
     pub delivered: u64,

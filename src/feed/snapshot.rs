@@ -5,6 +5,9 @@
 //! its exit code while the cache shows the phase. A subject that is present is therefore told as far
 //! as the feed has told it, and the rest follows in its time. The cache alone speaks for what the feed
 //! cannot say: a subject that stepped back, which the feed tells by `PodSync` only.
+//!
+//! A state that the runtime does not know hides a phase and ends none: no event tells when the phase
+//! shows again, so the snapshot tells it as far as the feed did.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,12 +64,19 @@ impl Snapshot {
         let shown = pods
             .iter()
             .flat_map(|cached| subjects(&cached.status, seen_at));
-        for (id, event) in shown {
-            // Nothing to tell of what is only created, or unknown.
+        for Shown {
+            id,
+            event,
+            is_hidden,
+        } in shown
+        {
+            // Nothing to tell of what is only created.
             let Some(event) = event else { continue };
             match delivered.get(&id) {
                 // The feed is as far, or will be.
                 Some(last) if last.kind <= event.kind => events.push(initial(last)),
+                // What the feed has not told, nobody knows.
+                _ if is_hidden => {}
                 // It stepped back.
                 Some(_) => events.push(Arc::new(event)),
                 None if is_complete(&event) => {
@@ -89,33 +99,50 @@ fn initial(last: &LifecycleEvent) -> Arc<LifecycleEvent> {
     })
 }
 
-/// A pod's subjects as the cache shows them, each with the event that tells its phase.
-fn subjects(
-    status: &PodStatus,
-    seen_at: UnixNanos,
-) -> impl Iterator<Item = (SubjectId, Option<LifecycleEvent>)> {
+/// A subject as the cache shows it.
+struct Shown {
+    id: SubjectId,
+    /// What tells its phase.
+    event: Option<LifecycleEvent>,
+    /// The runtime does not know the phase, which is then the furthest that it can be.
+    is_hidden: bool,
+}
+
+/// A pod's subjects as the cache shows them.
+fn subjects(status: &PodStatus, seen_at: UnixNanos) -> impl Iterator<Item = Shown> {
     let sandboxes = status.sandboxes.iter().map(move |sandbox| {
-        let event = told_by(sandbox.state)
+        let event = told_by(sandbox.state, false)
             .map(|kind| initial_event(status, kind, sandbox_subject(sandbox), None, seen_at));
-        (SubjectId::Sandbox(sandbox.id.clone()), event)
+        Shown {
+            id: SubjectId::Sandbox(sandbox.id.clone()),
+            event,
+            is_hidden: sandbox.state == ReportedState::Unknown,
+        }
     });
     let containers = status.containers.iter().map(move |container| {
-        let event = told_by(container.state).map(|kind| {
+        let has_ended = container.exit_code.is_some();
+        let event = told_by(container.state, has_ended).map(|kind| {
             let exit = (kind == LifecycleKind::ContainerDied)
                 .then(|| exit_of(container))
                 .flatten();
             initial_event(status, kind, container_subject(container), exit, seen_at)
         });
-        (SubjectId::Container(container.id.clone()), event)
+        Shown {
+            id: SubjectId::Container(container.id.clone()),
+            event,
+            is_hidden: container.state == ReportedState::Unknown,
+        }
     });
     sandboxes.chain(containers)
 }
 
-fn told_by(state: ReportedState) -> Option<LifecycleKind> {
+/// What tells of a state; of one that is not known, the most that can have been told of what it hides.
+fn told_by(state: ReportedState, has_ended: bool) -> Option<LifecycleKind> {
     match state {
-        ReportedState::Running => Some(LifecycleKind::ContainerStarted),
+        ReportedState::Created => None,
+        ReportedState::Unknown if has_ended => Some(LifecycleKind::ContainerDied),
+        ReportedState::Running | ReportedState::Unknown => Some(LifecycleKind::ContainerStarted),
         ReportedState::Exited => Some(LifecycleKind::ContainerDied),
-        ReportedState::Created | ReportedState::Unknown => None,
     }
 }
 

@@ -35,6 +35,7 @@ impl fmt::Display for LifecycleKind {
 /// Which kind of observation told a change first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Source {
     /// A message of the event stream.
     Event,
@@ -90,6 +91,7 @@ impl EventSubject {
 /// How a container ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Exit {
     /// The exit code: 137 for SIGKILL, 128 for a start that failed, 255 if the runtime lost it.
     pub exit_code: i32,
@@ -103,6 +105,7 @@ pub struct Exit {
 /// One change of one subject, told once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LifecycleEvent {
     /// What happened.
     #[serde(rename = "type")]

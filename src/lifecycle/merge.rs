@@ -4,9 +4,9 @@
 //! it never forgets when the subject was first heard of, not even across a removal or a step back:
 //! a list can only disprove what was there to be seen when it was sent.
 //!
-//! The wording of each rule was model-checked; simpler ones fail. In short: an event only joins
-//! forward; a read that began after everything known replaces; a step back needs two such reads,
-//! `settle` apart; absence proves removal of whatever was first heard of before the list was sent.
+//! The wording of each rule was model-checked; simpler ones fail. In short: events and reads
+//! join forward; only a read that began after everything known may contradict it, and a step back needs two
+//! such reads, `settle` apart; absence proves removal of whatever was first heard of before the list was sent.
 
 use std::time::Duration;
 

@@ -14,9 +14,12 @@ mod status;
 mod time;
 mod transition;
 
-pub use details::{ContainerDetails, ContainerEnd, SandboxDetails, Standing};
 pub use event::{EventSubject, Exit, LifecycleEvent, LifecycleKind, Source};
 pub use id::{ContainerId, PodIdentity, PodUid, SandboxId, SubjectId, SubjectKind};
+// The rules themselves: what the engine and the audit are made of, and no promise to anybody else.
+#[doc(hidden)]
+pub use details::{ContainerDetails, ContainerEnd, SandboxDetails, Standing};
+#[doc(hidden)]
 pub use merge::{Knowledge, Verdict, Window};
 pub use observation::{
     ContainerListing, ContainerStatus, EventKind, Listed, NodeList, Refusal, RuntimeEvent,
@@ -26,4 +29,5 @@ pub use phase::{Phase, ReportedState};
 pub(crate) use status::newest_sandbox_first;
 pub use status::{PodContainer, PodSandbox, PodStatus};
 pub use time::{Mark, Mono, Now, Revision, SeqPoint, UnixNanos};
+#[doc(hidden)]
 pub use transition::{EventSet, events_owed};

@@ -142,6 +142,7 @@ pub struct RuntimeEvent {
 /// Why a part of a runtime's answer or message was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Refusal {
     /// A message whose bytes are no message of CRI.
     Undecodable,

@@ -10,6 +10,7 @@ use super::{ContainerId, PodIdentity, ReportedState, Revision, SandboxId, UnixNa
 /// A pod as the node's runtime shows it. Labels, annotations, mounts and resources are not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PodStatus {
     /// Uid, namespace and name.
     #[serde(flatten)]
@@ -71,6 +72,7 @@ pub(crate) fn newest_sandbox_first(a: &PodSandbox, b: &PodSandbox) -> Ordering {
 /// One sandbox of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PodSandbox {
     /// Its id.
     pub id: SandboxId,
@@ -90,6 +92,7 @@ pub struct PodSandbox {
 /// One container of a pod. What only an inspection tells is absent until one did.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PodContainer {
     /// Its id.
     pub id: ContainerId,

@@ -34,6 +34,7 @@ pub const BOUNDS: [Duration; 16] = [
 
 /// How often durations fell into each bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Durations {
     /// How many were at most the bound of the same place in [`BOUNDS`] and above the one before it.
     pub within: [u64; BOUNDS.len()],
@@ -63,6 +64,7 @@ pub type ModeStep = (&'static str, &'static str, Option<PollingReason>);
 
 /// Calls of one kind that have no answer yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InFlight {
     /// How many.
     pub count: usize,

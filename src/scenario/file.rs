@@ -102,6 +102,7 @@ pub struct Settings {
 
 /// Why a scenario was not taken.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The file could not be read.
     #[error("{}: cannot read it", path.display())]
@@ -123,6 +124,7 @@ pub enum LoadError {
 
 /// What is wrong with a scenario, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     /// The line, from 1; 0 if it is nowhere in particular.
     pub line: u64,

@@ -42,6 +42,8 @@ pub use file::{LoadError, Problem, Scenario, Settings, Step, VERSION, scenario_f
 pub use names::Names;
 pub use player::{Failure, Played, play};
 pub use report::{Report, Section};
+// What a scenario's node is made of; `play` and `enact` put it together.
+#[doc(hidden)]
 pub use stage::{Stage, simulated};
 pub use trace::{ListingChange, Trace, TraceEntry, TracedInput};
 pub use values::{At, ClockStep, ContainerName, Count, PodName, SandboxName, SubjectName, Time};

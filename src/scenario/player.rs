@@ -33,6 +33,7 @@ const SETTLING: Duration = Duration::from_millis(1);
 /// What was not as expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Failure {
     /// The line of the scenario that expected it; 0 if it is one of the laws that hold always.
     pub line: u64,
@@ -57,6 +58,7 @@ fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S:
 
 /// A scenario that was played.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Played {
     /// What was not as expected, in order; empty: it passed.
     pub failures: Vec<Failure>,

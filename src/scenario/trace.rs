@@ -18,6 +18,7 @@ use crate::lifecycle::Now;
 /// One input and what followed from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TraceEntry {
     /// When the engine took it.
     pub now: Now,

@@ -82,6 +82,7 @@ impl Default for HttpConfig {
 pub type Beside = Box<dyn FnOnce(Serving) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
 /// A daemon to be run.
+#[non_exhaustive]
 pub struct Daemon {
     /// What is followed. Its tap is the daemon's own; give yours in `tap`.
     pub builder: Builder,
@@ -95,8 +96,24 @@ pub struct Daemon {
     pub config: DaemonConfig,
 }
 
+impl Daemon {
+    /// A daemon that follows what `builder` names and serves it as `config` says, with no flight
+    /// recorder and nothing beside it.
+    #[must_use]
+    pub fn new(builder: Builder, config: DaemonConfig) -> Self {
+        Self {
+            builder,
+            tap: None,
+            last_minutes: None,
+            beside: None,
+            config,
+        }
+    }
+}
+
 /// Why a daemon did not start, or ended by itself.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum DaemonError {
     /// The settings contradict each other.
     #[error("cannot follow the runtime")]

@@ -5,18 +5,21 @@
 //! so that no client can slow either. A *feeder* carries events from the feed into the ring, which
 //! watchers read through cursors: whoever stalls costs nothing, and whoever comes back gets exactly
 //! what followed or is told to list again. Nothing here decides what is told, or changes a node.
+//!
+//! Embedders have [`run`] with a [`Daemon`], and [`grpc::DaemonClient`] to ask one. What the transports are
+//! made of is shown to nobody else's code, but for [`Beside`], which is handed a `Serving`.
 
 mod daemon;
 mod feeder;
 pub mod grpc;
 pub mod http;
 mod metrics;
-pub mod notify;
+mod notify;
 mod position;
 mod ring;
 pub mod status;
 pub mod vitals;
-pub mod watchdog;
+mod watchdog;
 mod watchers;
 
 use std::future::Future;
@@ -30,12 +33,17 @@ use futures::future::{BoxFuture, Shared};
 use serde::Serialize;
 
 pub use daemon::{Beside, Daemon, DaemonConfig, DaemonError, HttpConfig, run};
+#[doc(hidden)]
 pub use feeder::Feeder;
+#[doc(hidden)]
 pub use position::{Epoch, EpochMark, Position, PositionError};
+pub use ring::RingLimits;
+#[doc(hidden)]
 pub use ring::{
-    Cursor, DEFAULT_BYTES, DEFAULT_EVENTS, ListAgain, Ring, RingEvent, RingLimits, RingStats,
-    RingWriter, event_json, ring,
+    Cursor, DEFAULT_BYTES, DEFAULT_EVENTS, ListAgain, Ring, RingEvent, RingStats, RingWriter,
+    event_json, ring,
 };
+#[doc(hidden)]
 pub use watchers::{
     Client, Told, WatchEnd, WatchRefused, WatchStart, Watcher, WatcherTotals, Watchers,
 };
@@ -76,6 +84,7 @@ pub trait LastMinutes: Send + Sync {
 }
 
 /// What every transport holds. A clone is the same daemon.
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct Serving {
     inner: Arc<Inner>,
@@ -96,6 +105,7 @@ struct Inner {
 
 /// Every pod, and the position to watch after: whoever does so misses nothing that is not in the list,
 /// but may be told of a change that is.
+#[doc(hidden)]
 #[derive(Clone, Debug, Serialize)]
 pub struct PodList {
     /// The pods, in order of uid.
@@ -157,12 +167,6 @@ impl Serving {
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.inner.ring.epoch()
-    }
-
-    /// When it began.
-    #[must_use]
-    pub fn started(&self) -> Now {
-        self.inner.started
     }
 
     /// The flight recorder, if one runs.

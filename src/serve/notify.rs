@@ -7,36 +7,30 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Speaks to the service manager, if there is one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ServiceManager;
+/// The listeners answer.
+pub(crate) fn ready() {
+    tell(&[NotifyState::Ready]);
+}
 
-impl ServiceManager {
-    /// The listeners answer.
-    pub fn ready(self) {
-        tell(&[NotifyState::Ready]);
-    }
+/// How the daemon is, in a line.
+pub(crate) fn status(words: &str) {
+    tell(&[NotifyState::Status(words)]);
+}
 
-    /// How the daemon is, in a line.
-    pub fn status(self, words: &str) {
-        tell(&[NotifyState::Status(words)]);
-    }
+/// The driver has answered just now.
+pub(crate) fn alive() {
+    tell(&[NotifyState::Watchdog]);
+}
 
-    /// The driver has answered just now.
-    pub fn alive(self) {
-        tell(&[NotifyState::Watchdog]);
-    }
+/// The daemon begins to stop.
+pub(crate) fn stopping() {
+    tell(&[NotifyState::Stopping]);
+}
 
-    /// The daemon begins to stop.
-    pub fn stopping(self) {
-        tell(&[NotifyState::Stopping]);
-    }
-
-    /// How long the manager waits for [`ServiceManager::alive`] (`WatchdogSec`), if it does.
-    #[must_use]
-    pub fn patience(self) -> Option<Duration> {
-        sd_notify::watchdog_enabled()
-    }
+/// How long the manager waits for [`alive`] (`WatchdogSec`), if it does.
+#[must_use]
+pub(crate) fn patience() -> Option<Duration> {
+    sd_notify::watchdog_enabled()
 }
 
 fn tell(state: &[NotifyState<'_>]) {

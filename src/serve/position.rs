@@ -60,6 +60,7 @@ pub struct Position {
 
 /// Why text is no position, or no mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PositionError {
     /// It looks like a moment.
     #[error(

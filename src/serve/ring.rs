@@ -46,6 +46,7 @@ impl Default for RingLimits {
 /// A watcher cannot go on from where it was: it must list, or begin with a snapshot. What lies between
 /// is not known to it, and is never passed over in silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+#[non_exhaustive]
 pub enum ListAgain {
     /// The position is of another life of the daemon.
     #[error("list again: the position is of another life of the daemon, which has restarted since")]
@@ -142,6 +143,7 @@ impl RingEvent {
 
 /// What the ring has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RingStats {
     /// Events kept at present.
     pub events: usize,

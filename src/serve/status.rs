@@ -11,20 +11,23 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
+#[doc(hidden)]
 pub use notebook::{Notebook, Noted};
 pub use words::{Age, in_words};
 
 use super::position::Epoch;
 use super::ring::RingStats;
+use crate::Stats;
 use crate::engine::{
     Call, Health, HealthState, Mode, PendingCall, PollingReason, RuntimeVersion, SubjectEvent,
 };
 use crate::lifecycle::{EventKind, Mono, Now, PodUid, SubjectKind, UnixNanos};
-use crate::{EngineStats, Stats};
+use crate::stats::EngineStats;
 
 /// The daemon's whole state, for people and for programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Status {
     /// The mode and its reason in one sentence.
     pub words: String,
@@ -86,6 +89,7 @@ pub enum Verdict {
 /// The health.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct HealthReport {
     /// The verdict.
     pub verdict: Verdict,
@@ -96,6 +100,7 @@ pub struct HealthReport {
 /// How the runtime is followed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ModeReport {
     /// `Connecting`, `Evented` or `Polling`.
     pub name: String,
@@ -122,6 +127,7 @@ pub struct ModeReport {
 /// A call that has no answer yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PendingReport {
     /// Which.
     pub call: Call,
@@ -135,6 +141,7 @@ pub struct PendingReport {
 /// Changes of one kind that the stream never told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct MissReport {
     /// Of what.
     pub subject: SubjectKind,
@@ -149,6 +156,7 @@ pub struct MissReport {
 /// A watcher of this daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SubscriberReport {
     /// Its number, never used twice in one life of the daemon.
     pub id: u64,
@@ -168,6 +176,7 @@ pub struct SubscriberReport {
 /// The ring that watchers read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RingReport {
     /// Events that can be resumed from.
     pub events: usize,
@@ -190,6 +199,7 @@ impl From<RingStats> for RingReport {
 /// Whether the driver answers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct DriverReport {
     /// Whether it did within the deadline.
     pub answers: bool,
@@ -200,6 +210,7 @@ pub struct DriverReport {
 
 /// What the driver answered, and when.
 #[derive(Clone, Debug)]
+#[doc(hidden)]
 pub struct DriverAnswer {
     /// The health.
     pub health: Health,
@@ -211,6 +222,7 @@ pub struct DriverAnswer {
 
 /// Everything that a status is made of.
 #[derive(Clone, Debug)]
+#[doc(hidden)]
 pub struct Sources<'a> {
     /// The last answer of the driver, if it ever gave one.
     pub answer: Option<&'a DriverAnswer>,

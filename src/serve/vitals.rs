@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, warn};
 
 use super::Serving;
-use super::notify::ServiceManager;
+use super::notify;
 use super::watchdog::{Heart, watch_over};
 
 /// Beats within the time allowed: one may be late without harm.
@@ -20,10 +20,10 @@ const BEATS: u32 = 4;
 /// The time between beats that nobody needs sooner: how old the status that systemd shows may be.
 const LEISURE: Duration = Duration::from_secs(5);
 
-/// Tells the service manager that the daemon serves, then how it is, until it is dropped. Without a
+/// Tells the service manager that the daemon serves, then how it is, and once it is dropped that the
+/// daemon stops. For [`Daemon::beside`](super::Daemon::beside). Without a
 /// beat for `timeout` it ends the process with a core, if the system is set to keep one.
 pub async fn attend(serving: Serving, timeout: Option<Duration>) {
-    let manager = ServiceManager;
     let heart = Heart::default();
     if let Some(timeout) = timeout {
         let stuck = || {
@@ -36,8 +36,9 @@ pub async fn attend(serving: Serving, timeout: Option<Duration>) {
             warn!(%error, "Watchdog has no thread; a driver that hangs will not be noticed");
         }
     }
-    manager.ready();
-    let mut beats = interval(pace(timeout, manager.patience()));
+    notify::ready();
+    let _farewell = Farewell;
+    let mut beats = interval(pace(timeout, notify::patience()));
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = String::new();
     loop {
@@ -45,12 +46,21 @@ pub async fn attend(serving: Serving, timeout: Option<Duration>) {
         let status = serving.status().await;
         if status.driver.answers {
             heart.beat();
-            manager.alive();
+            notify::alive();
         }
         if status.words != told {
-            manager.status(&status.words);
+            notify::status(&status.words);
             told = status.words;
         }
+    }
+}
+
+/// Tells the service manager that the daemon stops, when it stops being attended to.
+struct Farewell;
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        notify::stopping();
     }
 }
 

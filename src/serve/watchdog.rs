@@ -18,11 +18,11 @@ const LOOKS: u32 = 12;
 
 /// What is beaten. Clones beat the same.
 #[derive(Clone, Debug, Default)]
-pub struct Heart(Arc<AtomicU64>);
+pub(crate) struct Heart(Arc<AtomicU64>);
 
 impl Heart {
     /// The driver has answered.
-    pub fn beat(&self) {
+    pub(crate) fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -59,7 +59,7 @@ impl Vigil {
 /// # Errors
 ///
 /// The system gives no thread.
-pub fn watch_over(
+pub(crate) fn watch_over(
     heart: Heart,
     timeout: Duration,
     stuck: impl FnOnce() + Send + 'static,

@@ -70,6 +70,7 @@ pub struct Client {
 
 /// What all watchers did so far, those that left included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WatcherTotals {
     /// Watchers that began.
     pub begun: u64,

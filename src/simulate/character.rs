@@ -16,6 +16,7 @@ use crate::lifecycle::UnixNanos;
 
 /// A runtime's ways.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Character {
     /// `runtime_name` of the `Version` answer.
     pub runtime_name: String,
@@ -37,6 +38,7 @@ pub struct Character {
 
 /// What `GetContainerEvents` does.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EventSupport {
     /// Serves events.
     Served(EventDelivery),
@@ -48,6 +50,7 @@ pub enum EventSupport {
 
 /// How events reach the streams that are open.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventDelivery {
     /// Who gets an event when several streams are open.
     pub sharing: Sharing,
@@ -81,6 +84,7 @@ impl EventDelivery {
 /// Who gets an event when several streams are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Sharing {
     /// One of the streams, in turn: they steal from each other.
     Competing,
@@ -91,6 +95,7 @@ pub enum Sharing {
 /// What becomes of an event that finds the queue full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum WhenFull {
     /// It is dropped; older ones stay.
     DropNewest,
@@ -101,6 +106,7 @@ pub enum WhenFull {
 /// What becomes of events while no stream is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum WithoutClient {
     /// They fill the queue and wait in it, however long.
     Queue,
@@ -113,6 +119,7 @@ pub enum WithoutClient {
 
 /// Which operations are told, and what a message holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventHabits {
     /// Whose container statuses a message carries.
     pub snapshot: SnapshotScope,
@@ -134,6 +141,7 @@ pub struct EventHabits {
 /// Whose container statuses a message carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum SnapshotScope {
     /// Those of the sandbox that the message is about.
     Sandbox,
@@ -144,6 +152,7 @@ pub enum SnapshotScope {
 /// What `RemovePodSandbox` tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum SandboxRemoval {
     /// Nothing, not even of the containers that go with the sandbox.
     Untold,
@@ -156,6 +165,7 @@ pub enum SandboxRemoval {
 /// What a failed start leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum FailedStart {
     /// An exited container: 128, `StartError`, never started.
     ExitedContainer,
@@ -166,6 +176,7 @@ pub enum FailedStart {
 /// How the moment of a message is written into its `created_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Stamps {
     /// In nanoseconds, as CRI says.
     Nanoseconds,

@@ -31,6 +31,7 @@ pub struct FaultId(pub(super) u64);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Fault {
     /// The method that it happens to; `None`: all of them.
     #[serde(default, rename = "method", skip_serializing_if = "Option::is_none")]
@@ -55,6 +56,7 @@ pub struct Fault {
 /// What a fault does to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Outcome {
     /// It is answered.
     #[default]
@@ -87,6 +89,7 @@ pub enum Outcome {
 /// A past state of the runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum AsOf {
     /// As it was this long before the call. What is older than the history is as the oldest.
     Ago(#[serde(with = "duration")] Duration),

@@ -42,8 +42,8 @@
 //!
 //! What goes wrong is data too: a [`Fault`] for calls (fail, hang, slow, stale, cut), a
 //! [`StreamFault`] for the event stream (lose, delay, duplicate, fall behind, hold), a [`RawEvent`]
-//! for messages that no honest runtime sends. All have a form for files, as has a character: a
-//! [`CharacterSpec`] is a preset's name and what differs.
+//! for messages that no honest runtime sends. All have a form for files; a [`Preset`] is a character's name
+//! there.
 //!
 //! ```
 //! use pleg::simulate::{Fault, Rpc, SimulatedRuntime, StreamFault};
@@ -97,7 +97,7 @@ pub use churn::ChurnKind;
 use churn::ChurnPlan;
 pub use fault::{AsOf, Fault, FaultId, Outcome};
 pub use operations::RunningPod;
-pub use preset::{CharacterSpec, Preset};
+pub use preset::{Preset, UnknownPreset};
 pub use queue::EventCounts;
 pub use raw::{RawContainer, RawContainerMetadata, RawEvent, RawSandbox, RawSandboxMetadata};
 pub use rpc::{Rpc, RpcCounts};

@@ -10,6 +10,7 @@ use crate::lifecycle::{ContainerId, PodUid, SandboxId, UnixNanos};
 
 /// What [`SimulatedRuntime::run_pod`] made.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunningPod {
     /// The pod's uid.
     pub uid: PodUid,

@@ -16,6 +16,7 @@ pub(super) type StreamId = u64;
 
 /// What became of the stream messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventCounts {
     /// Messages that operations made, whatever became of them.
     pub told: u64,

@@ -19,6 +19,7 @@ use crate::lifecycle::EventKind;
 /// `ContainerEventResponse`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct RawEvent {
     /// The container or sandbox.
     pub container_id: String,
@@ -35,6 +36,7 @@ pub struct RawEvent {
 /// `PodSandboxStatus`, in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct RawSandbox {
     /// Its id.
     pub id: String,
@@ -55,6 +57,7 @@ pub struct RawSandbox {
 /// `PodSandboxMetadata`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct RawSandboxMetadata {
     /// The pod's name.
     pub name: String,
@@ -69,6 +72,7 @@ pub struct RawSandboxMetadata {
 /// `ContainerStatus`, in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct RawContainer {
     /// Its id.
     pub id: String,
@@ -99,6 +103,7 @@ pub struct RawContainer {
 /// `ContainerMetadata`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct RawContainerMetadata {
     /// Its name.
     pub name: String,

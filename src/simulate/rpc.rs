@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A method of `runtime.v1.RuntimeService`. Files name it as CRI does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Rpc {
     /// `Version`.
     Version,

@@ -30,6 +30,7 @@ use crate::lifecycle::{EventKind, Mono, PodUid};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct StreamFault {
     /// Only messages of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,6 +54,7 @@ pub struct StreamFault {
 /// What happens to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Mishap {
     /// It is lost without trace.
     Lose,
@@ -153,6 +155,7 @@ impl StreamFault {
 /// How the runtime ends a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum StreamEnd {
     /// Without an error.
     Clean,

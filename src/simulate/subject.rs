@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::lifecycle::{
-    ContainerId, EventKind, PodIdentity, PodUid, ReportedState, SandboxId, UnixNanos,
-};
+use crate::lifecycle::{ContainerId, EventKind, PodUid, ReportedState, SandboxId, UnixNanos};
 
 /// Labels of a pod or a container, by key.
 pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
@@ -19,6 +17,7 @@ const CONTAINER_NAME_LABEL: &str = "io.kubernetes.container.name";
 
 /// A pod as whoever runs it describes it to the runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pod {
     /// Its uid.
     pub uid: PodUid,
@@ -73,16 +72,6 @@ impl Pod {
         self
     }
 
-    /// Which pod it is.
-    #[must_use]
-    pub fn identity(&self) -> PodIdentity {
-        PodIdentity {
-            uid: self.uid.clone(),
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
-    }
-
     /// The labels that its sandboxes show: the kubelet's and its own.
     pub(super) fn each_label(&self, mut each: impl FnMut(&str, &str)) {
         for (key, value) in &self.labels {
@@ -123,6 +112,7 @@ impl Pod {
 
 /// A pod sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sandbox {
     /// Its id: 64 hexadecimal digits.
     pub id: SandboxId,
@@ -140,6 +130,7 @@ pub struct Sandbox {
 
 /// A container.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Container {
     /// Its id: 64 hexadecimal digits.
     pub id: ContainerId,

@@ -26,6 +26,7 @@ const MOST_SUBJECTS: usize = 200_000;
 
 /// What the auditor is told.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Input {
     /// The stream is being asked for, now.
     StreamAsked,

@@ -11,6 +11,7 @@ use crate::lifecycle::{EventKind, SubjectKind};
 /// What kind of thing was found. The order is that of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum FindingKind {
     /// The runtime has no events, or has them switched off.
     NoEvents,
@@ -55,6 +56,7 @@ pub enum FindingKind {
 /// Something found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Finding {
     /// What.
     #[serde(rename = "finding")]

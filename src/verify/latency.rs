@@ -42,6 +42,7 @@ impl Times {
 
 /// Of a sample, the smallest times that so many per cent of it do not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Percentiles {
     /// How many were measured.
     pub samples: usize,
@@ -67,6 +68,7 @@ fn millis<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok,
 /// From where to the receipt of the message. Serialised in milliseconds; absent if nothing was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Latencies {
     /// From the message's own stamp, which the runtime makes after it has gathered the statuses.
     pub from_stamp: Option<Percentiles>,

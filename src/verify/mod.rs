@@ -2,9 +2,10 @@
 //!
 //! An [`Auditor`] is told what the stream said and what the lists showed, and in the end it says what
 //! the stream told, what it kept to itself, and how well it told the rest. It is a state machine
-//! without I/O or clocks, as the engine is, and it has nothing of the engine's: that one is made to
-//! forgive a bad stream, this one must not. Only the merge of claims about one subject is the same,
-//! [`Knowledge`](crate::lifecycle::Knowledge), because what a list proves does not depend on who asks.
+//! without I/O or clocks, as the engine is, and it has nothing of the engine's judgement: that one is made
+//! to forgive a bad stream, this one must not. Only the words, a few bounds (what is late, what a usable stamp is)
+//! and the merge of claims about one subject are the same, `lifecycle::Knowledge`, because what a list proves
+//! does not depend on who asks.
 //!
 //! It accuses only where a list or a later event leaves no other explanation. What happened before the
 //! stream was surely open, across a break, or too fast for any list is not judged.

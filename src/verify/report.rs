@@ -26,6 +26,7 @@ pub enum Verdict {
 /// One row of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct EventRow {
     /// Of what.
     pub subject: SubjectKind,
@@ -39,6 +40,7 @@ pub struct EventRow {
 /// The report of an audit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Report {
     /// Which runtime.
     pub runtime: RuntimeVersion,

@@ -9,6 +9,7 @@ use crate::engine::SubjectEvent;
 /// The counts of one (subject kind, event kind).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Tally {
     /// Told, each change once.
     pub delivered: u64,

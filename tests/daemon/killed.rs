@@ -68,6 +68,7 @@ impl Watcher {
             }
             Watched::Lost(_) => self.lost += 1,
             Watched::ModeChanged(_) => {}
+            other => panic!("a word that nobody here knows: {other:?}"),
         }
     }
 

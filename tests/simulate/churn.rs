@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pleg::lifecycle::UnixNanos;
-use pleg::simulate::{Character, SimulatedRuntime, World};
+use pleg::simulate::{Character, ChurnKind, SimulatedRuntime, World};
 
 use crate::client::{Client, cri};
 use crate::{EPOCH, builder};
@@ -175,4 +175,42 @@ async fn a_burst_is_as_many_transitions_at_one_moment_and_all_are_heard() {
 
     let empty = builder(Character::containerd_2()).build();
     assert_eq!(empty.burst(10), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn restarts_alone_leave_the_pods_as_they_are_and_tell_every_end_and_start() {
+    let runtime = builder(Character::containerd_2())
+        .pods(8)
+        .containers(3)
+        .churn(10.0)
+        .churn_kind(ChurnKind::Restarts)
+        .build();
+    let sandboxes = |world: &World| -> Vec<_> {
+        let ids = world.sandboxes().map(|sandbox| sandbox.id.clone());
+        ids.collect()
+    };
+    let before = runtime.world(sandboxes);
+    let mut events = Client::to(&runtime).events(&runtime).await;
+    let ended = tokio::time::timeout(Duration::from_mins(1), runtime.churn()).await;
+    assert!(ended.is_err(), "churn goes on for ever");
+    let heard = events.drain().await;
+    assert_eq!(runtime.world(sandboxes), before);
+    let of = |kind: cri::ContainerEventType| {
+        let its = heard.iter().filter(|it| it.container_event_type() == kind);
+        its.count()
+    };
+    let (stopped, created, started) = (
+        of(cri::ContainerEventType::ContainerStoppedEvent),
+        of(cri::ContainerEventType::ContainerCreatedEvent),
+        of(cri::ContainerEventType::ContainerStartedEvent),
+    );
+    assert!((270..330).contains(&stopped), "{stopped} ends");
+    assert_eq!(created, started);
+    assert!(stopped - started <= 1, "{stopped} ends, {started} starts");
+    runtime.world(|world| {
+        let running = world.containers().filter(|it| !it.is_exited()).count();
+        assert!(running >= 8 * 3 - 1, "{running} run");
+        // One dead one of each name at most, as the kubelet keeps them, and the last.
+        assert!(world.containers().count() <= 8 * 3 * 2 + 1);
+    });
 }

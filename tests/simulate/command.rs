@@ -1,8 +1,10 @@
 //! `pleg simulate`: the runtime as a process of its own.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tonic::transport::Endpoint;
 
 use crate::client::{Client, cri};
@@ -18,6 +20,10 @@ fn simulate(socket: &Path, words: &str) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts")
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
 }
 
 /// A client of it, once the socket is there.
@@ -41,8 +47,7 @@ async fn it_serves_until_it_is_interrupted_and_gives_an_account() {
     assert_eq!(client.version().await.unwrap().runtime_version, "1.7.24");
     assert_eq!(client.containers(None).await.unwrap().len(), 20);
 
-    let process = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(process, rustix::process::Signal::USR1).unwrap();
+    send(&child, Signal::USR1);
     let mut events = client.open_events().await.unwrap();
     for at in 0..45 {
         let event = events.message().await.unwrap().unwrap();
@@ -51,7 +56,7 @@ async fn it_serves_until_it_is_interrupted_and_gives_an_account() {
             assert_eq!(event.container_event_type(), stopped);
         }
     }
-    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    send(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
@@ -66,6 +71,38 @@ async fn it_serves_until_it_is_interrupted_and_gives_an_account() {
         "{account}"
     );
     assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn a_held_one_lets_nothing_happen_until_it_is_released_and_says_so_far_what_it_was_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("cri.sock");
+    let words = "--pods 5 --containers 4 --churn 500/s --restarts-only --held --burst 6 -o json";
+    let mut child = simulate(&socket, words);
+    let client = client(&socket).await;
+    assert_eq!(client.containers(None).await.unwrap().len(), 20);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut account = || -> serde_json::Value {
+        send(&child, Signal::USR2);
+        serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+    };
+    let held = account();
+    assert_eq!(held["rpcs"]["ListContainers"], 1);
+    assert_eq!(held["events"]["told"], 0);
+
+    send(&child, Signal::USR1);
+    let mut events = client.open_events().await.unwrap();
+    for _ in 0..40 {
+        events.message().await.unwrap().unwrap();
+    }
+    let released = account();
+    assert!(released["events"]["told"].as_u64() >= Some(40));
+    assert_eq!(released["rpcs"]["ListContainers"], 1);
+    send(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("burst of 6"), "{said}");
 }
 
 #[test]
@@ -101,8 +138,7 @@ async fn a_scenario_happens_to_whoever_looks() {
     let status = event.containers_statuses.first().unwrap();
     assert_eq!(status.exit_code, 137);
 
-    let process = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    send(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();

@@ -8,11 +8,10 @@ use prost::Message;
 
 use super::codec::{Reading, WireCodec};
 use super::decode::{self, DecodeError};
-use super::event::event;
 use super::messages as wire;
 use super::views::POD_UID_LABEL;
 use crate::engine::RuntimeVersion;
-use crate::lifecycle::{ContainerId, PodUid, Refusal, RuntimeEvent, SandboxId};
+use crate::lifecycle::{ContainerId, PodUid, SandboxId};
 
 /// One call, ready to be sent.
 #[derive(Debug)]
@@ -118,7 +117,7 @@ pub(crate) fn container_status(id: &ContainerId) -> Call<Bytes> {
     call!("ContainerStatus", request, HANDED_ON)
 }
 
-pub(crate) fn events() -> Call<Result<RuntimeEvent, Refusal>> {
+pub(crate) fn events() -> Call<Bytes> {
     let request = wire::GetEventsRequest {};
-    call!("GetContainerEvents", request, Reading::InPlace(event))
+    call!("GetContainerEvents", request, HANDED_ON)
 }

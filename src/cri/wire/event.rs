@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::fields::{Field, Fields, Malformed};
 use super::listing::MOST_ITEMS;
 use super::observe::{container_status, event_kind, sandbox_status};
-use super::texts::{RecentTexts, Texts};
+use super::texts::Texts;
 use super::views::{self, View};
 use crate::lifecycle::{ContainerId, ContainerStatus, Refusal, RuntimeEvent};
 
@@ -14,21 +14,17 @@ use crate::lifecycle::{ContainerId, ContainerStatus, Refusal, RuntimeEvent};
 /// # Errors
 ///
 /// [`Refusal::Undecodable`]. Parts that cannot be read are refused inside the event instead.
-pub(crate) fn event(bytes: &[u8]) -> Result<RuntimeEvent, Refusal> {
-    read_event(bytes).map_err(|_| Refusal::Undecodable)
+pub(crate) fn event(bytes: &[u8], texts: &mut impl Texts) -> Result<RuntimeEvent, Refusal> {
+    read_event(bytes, texts).map_err(|_| Refusal::Undecodable)
 }
 
-pub(super) fn read_event(bytes: &[u8]) -> Result<RuntimeEvent, Malformed> {
+pub(super) fn read_event(bytes: &[u8], texts: &mut impl Texts) -> Result<RuntimeEvent, Malformed> {
     let message = Message::read(bytes)?;
-    let mut texts = RecentTexts::default();
     let mut refused = Vec::new();
     if message.id.is_empty() {
         refused.push(Refusal::EmptyId);
     }
-    let sandbox = match message
-        .sandbox
-        .map(|status| sandbox_status(&status, &mut texts))
-    {
+    let sandbox = match message.sandbox.map(|status| sandbox_status(&status, texts)) {
         Some(Ok(status)) => Some(status),
         Some(Err(refusal)) => {
             refused.push(refusal);
@@ -44,7 +40,7 @@ pub(super) fn read_event(bytes: &[u8]) -> Result<RuntimeEvent, Malformed> {
         let field = field?;
         if field.number == Message::CONTAINERS {
             let status = views::ContainerStatus::read(field.message()?)?;
-            containers.take(status.id, container_status(&status, &mut texts))?;
+            containers.take(status.id, container_status(&status, texts))?;
         }
     }
     let (statuses, refusals) = containers.finish();

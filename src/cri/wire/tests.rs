@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::decode::{self, DecodeError};
-use super::event::event as read_event;
 use super::fields::Malformed;
 use super::listing::{Item, KnownItems, ListReader};
 use super::messages as wire;
 use super::samples::{container, container_status, sandbox, sandbox_status};
 use super::texts::{KnownTexts, RecentTexts};
 use crate::lifecycle::{
-    ContainerListing, EventKind, Listed, Refusal, ReportedState, SandboxListing, UnixNanos,
+    ContainerListing, EventKind, Listed, Refusal, ReportedState, RuntimeEvent, SandboxListing,
+    UnixNanos,
 };
 
 /// A list that comes in one message, to a reader that knows nothing.
@@ -24,6 +24,11 @@ fn read_list<T: Item>(message: &[u8]) -> Result<Listed<T>, Malformed> {
     let mut reader = ListReader::begin(&mut known, &mut texts);
     reader.take(message)?;
     Ok(reader.finish())
+}
+
+/// A message of the stream, to a reader that knows nothing.
+fn read_event(message: &[u8]) -> Result<RuntimeEvent, Refusal> {
+    super::event::event(message, &mut RecentTexts::default())
 }
 
 fn list_sandboxes(items: Vec<wire::PodSandbox>) -> Listed<SandboxListing> {

@@ -18,29 +18,47 @@ pub(crate) trait Texts {
     fn share_some(&mut self, text: &str) -> Arc<str>;
 }
 
-/// Every text of the lists that are known. Nothing iterates over it but to forget.
+/// Every text of the lists, or of the stream's messages, that are known. Nothing iterates over it but to
+/// forget.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTexts {
     texts: HashSet<Arc<str>>,
     /// How many there were when the unused ones were last let go.
     tidied: usize,
+    /// How many bytes were made so far.
+    made: usize,
 }
+
+/// A longer text, in bytes, is hardly an id, a name or an image: it is made anew each time, so that
+/// nobody can fill the memory with what is kept here.
+const LONGEST: usize = 512;
 
 impl Texts for KnownTexts {
     fn share_some(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return known.clone();
         }
+        self.made += text.len() + OVERHEAD;
         let text: Arc<str> = text.into();
-        self.texts.insert(text.clone());
+        if text.len() <= LONGEST {
+            self.texts.insert(text.clone());
+        }
         text
     }
 }
+
+/// What a text takes beside itself: its counts, its place in the table, the allocator's share.
+const OVERHEAD: usize = 48;
 
 impl KnownTexts {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.texts.len()
+    }
+
+    /// How many bytes of memory the texts took that were made so far.
+    pub(crate) fn made(&self) -> usize {
+        self.made
     }
 
     /// Lets go of what nobody else holds any more, once that is worth a walk through all of them.
@@ -116,5 +134,53 @@ impl Texts for RecentTexts {
             self.oldest = (self.oldest + 1) % RECENT;
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_comes_again_is_the_same_and_counted_once() {
+        let mut texts = KnownTexts::default();
+        let first = texts.share("web");
+        let made = texts.made();
+        assert!(made >= "web".len());
+        assert!(Arc::ptr_eq(&first, &texts.share("web")));
+        assert_eq!(texts.made(), made);
+    }
+
+    #[test]
+    fn texts_longer_than_names_are_counted_and_kept_by_nobody() {
+        let mut texts = KnownTexts::default();
+        let long = "x".repeat(LONGEST + 1);
+        let made = texts.made();
+        assert_eq!(&*texts.share(&long), long);
+        assert!(texts.made() - made > LONGEST);
+        assert_eq!(texts.len(), 0);
+    }
+
+    #[test]
+    fn texts_that_nobody_holds_go_in_time_however_many_come() {
+        let mut texts = KnownTexts::default();
+        let kept = texts.share("kept");
+        for n in 0..100_000 {
+            texts.share(&format!("id{n}"));
+            texts.tidy();
+        }
+        assert!(texts.len() <= 2 * (WORTH_A_WALK + 1), "{}", texts.len());
+        assert!(Arc::ptr_eq(&kept, &texts.share("kept")));
+    }
+
+    #[test]
+    fn a_status_shares_what_a_list_has_told_and_adds_nothing_to_it() {
+        let mut listed = KnownTexts::default();
+        let name = listed.share("web");
+        let mut texts = ListedTexts::of(&listed);
+        assert!(Arc::ptr_eq(&name, &texts.share("web")));
+        let address = texts.share("10.0.0.1");
+        assert!(Arc::ptr_eq(&address, &texts.share("10.0.0.1")));
+        assert_eq!(listed.len(), 1);
     }
 }

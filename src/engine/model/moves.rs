@@ -122,6 +122,10 @@ impl Run {
                 self.budget.readers = self.budget.readers.saturating_sub(1);
                 self.read(freshness)
             }
+            Step::GiveUp => {
+                self.budget.requests = self.budget.requests.saturating_sub(1);
+                self.give_up()
+            }
             Step::RequestRelist { of_pod } => {
                 self.budget.requests = self.budget.requests.saturating_sub(1);
                 self.take(Input::RequestRelist {
@@ -270,9 +274,8 @@ impl Run {
 
     fn answer_unreadable(&mut self, call: u8, subject: Subject) -> Result<(), Violation> {
         let asked = self.calls.get(usize::from(call)).map(|call| &call.question);
-        if asked == Some(&Question::FullRelist) {
-            self.oracle.is_hidden(subject);
-        }
+        let is_full = asked == Some(&Question::FullRelist);
+        self.oracle.hides = is_full.then_some(subject);
         let (request, answer) = self.end_call(call, u8::MAX, u8::MAX)?;
         let id = self.cast.id(subject);
         let answer = match answer {
@@ -293,7 +296,15 @@ impl Run {
             }
             other => other,
         };
-        self.take(Input::Answered { request, answer })
+        let outcome = self.take(Input::Answered { request, answer });
+        self.oracle.hides = None;
+        outcome
+    }
+
+    fn give_up(&mut self) -> Result<(), Violation> {
+        let reader = ReaderId(self.last_reader);
+        self.oracle.reader_gives_up(reader);
+        self.take(Input::CancelRead { reader })
     }
 
     fn overflow(&mut self, of_pod: bool) -> Result<(), Violation> {

@@ -3,7 +3,7 @@
 use super::run::{LONGEST_GATHERING, Run};
 use super::step::{Fault, Lie, Step, Told};
 use super::truth::{Stage, Subject};
-use crate::engine::{Freshness, Question};
+use crate::engine::{Freshness, Question, ReaderId};
 use crate::lifecycle::EventKind;
 
 impl Run {
@@ -22,6 +22,9 @@ impl Run {
             }
         }
         if self.budget.requests > 0 {
+            if self.oracle.waits(ReaderId(self.last_reader)) {
+                steps.push(Step::GiveUp);
+            }
             for of_pod in [false, true] {
                 steps.push(Step::RequestRelist { of_pod });
             }

@@ -54,8 +54,11 @@ pub(crate) struct Oracle {
     told: [EventSet; MAX_SUBJECTS],
     /// Subjects that false news was delivered of.
     slandered: [bool; MAX_SUBJECTS],
-    /// Subjects that nobody knew when an item of a full relist could not be read.
-    hidden: [bool; MAX_SUBJECTS],
+    /// The subject whose item cannot be read in the full relist that is being applied.
+    pub(super) hides: Option<Subject>,
+    /// The newest full relist in which the item of a subject that nobody knew could not be read. Nobody
+    /// can say whose it is, so that list vouches without it; no later one does.
+    hidden: [Option<Mark>; MAX_SUBJECTS],
     stepped_back: [bool; MAX_SUBJECTS],
     /// Subjects that stepped back and have changed since the last `PodSync`.
     unsynced: [bool; MAX_SUBJECTS],
@@ -78,7 +81,7 @@ impl Hash for Oracle {
         self.was_shown.hash(state);
         self.told.hash(state);
         self.slandered.hash(state);
-        self.hidden.hash(state);
+        self.hidden.map(|list| list.is_some()).hash(state);
         self.stepped_back.hash(state);
         self.unsynced.hash(state);
         self.inspections_failed.hash(state);
@@ -98,7 +101,8 @@ impl Oracle {
             was_shown: [false; MAX_SUBJECTS],
             told: [EventSet::EMPTY; MAX_SUBJECTS],
             slandered: [false; MAX_SUBJECTS],
-            hidden: [false; MAX_SUBJECTS],
+            hides: None,
+            hidden: [None; MAX_SUBJECTS],
             stepped_back: [false; MAX_SUBJECTS],
             unsynced: [false; MAX_SUBJECTS],
             inspections_failed: false,
@@ -118,12 +122,6 @@ impl Oracle {
         self.slandered[subject.index()] = true;
     }
 
-    /// An item of a full relist cannot be read. If nobody knew the subject, nobody can say whose it
-    /// is, and the list vouches without it.
-    pub(super) fn is_hidden(&mut self, subject: Subject) {
-        self.hidden[subject.index()] |= !self.was_shown[subject.index()];
-    }
-
     pub(super) fn an_inspection_failed(&mut self) {
         self.inspections_failed = true;
     }
@@ -141,6 +139,14 @@ impl Oracle {
             freshness,
             then,
         });
+    }
+
+    pub(super) fn reader_gives_up(&mut self, id: ReaderId) {
+        self.readers.retain(|reader| reader.id != id);
+    }
+
+    pub(super) fn waits(&self, id: ReaderId) -> bool {
+        self.readers.iter().any(|reader| reader.id == id)
     }
 
     pub(super) fn inspections_failed(&self) -> bool {
@@ -342,7 +348,8 @@ impl Oracle {
                 .as_ref()
                 .is_some_and(|status| status.error.is_some());
         if is_error {
-            return self.between(reading.status.as_deref(), &reader.then, now, "a reader");
+            let status = reading.status.as_deref();
+            return self.between(status, &reader.then, now, None, "a reader");
         }
         if reading.observed < reader.mark {
             return violated(
@@ -350,11 +357,28 @@ impl Oracle {
                 format!("answered with an older observation: {reading:?}"),
             );
         }
-        self.between(reading.status.as_deref(), &reader.then, now, "a reader")?;
+        let list = Some(reading.observed);
+        self.hide(reading.observed);
+        self.between(
+            reading.status.as_deref(),
+            &reader.then,
+            now,
+            list,
+            "a reader",
+        )?;
         if reader.freshness == Freshness::Details {
             Self::details_told(reading.status.as_deref())?;
         }
         Ok(())
+    }
+
+    /// The list that is being applied, from `mark` on, hides a subject.
+    fn hide(&mut self, mark: Mark) {
+        if let Some(subject) = self.hides.map(Subject::index)
+            && !self.was_shown[subject]
+        {
+            self.hidden[subject] = Some(mark);
+        }
     }
 
     fn details_told(status: Option<&PodStatus>) -> Result<(), Violation> {
@@ -380,6 +404,7 @@ impl Oracle {
             return Ok(());
         }
         self.observed = Some(mark);
+        self.hide(mark);
         let then = self
             .history
             .iter()
@@ -387,17 +412,20 @@ impl Oracle {
             .find(|(since, _)| *since <= mark)
             .or(self.history.first());
         match then {
-            Some((_, then)) => self.between(self.status.as_deref(), then, now, "the cache"),
+            Some((_, then)) => {
+                self.between(self.status.as_deref(), then, now, Some(mark), "the cache")
+            }
             None => Ok(()),
         }
     }
 
-    /// Never behind the world of then, never ahead of the world of now.
+    /// Never behind the world of then, never ahead of the world of now. `list` is the one that vouches.
     fn between(
         &self,
         status: Option<&PodStatus>,
         then: &Truth,
         now: &Truth,
+        list: Option<Mark>,
         who: &str,
     ) -> Result<(), Violation> {
         for subject in self.cast.subjects() {
@@ -410,6 +438,7 @@ impl Oracle {
                     earliest == Stage::Absent
                         || latest == Stage::Removed
                         || self.hidden[subject.index()]
+                            .is_some_and(|hiding| list.is_none_or(|list| list <= hiding))
                 }
                 Shown::Unknown => true,
             };

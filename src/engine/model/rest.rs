@@ -16,6 +16,8 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// By when the owner must have healed what one full relist could not, without waiting for its
 /// period: two reads `settle` apart and the pauses between them.
 const HEALED_WITHIN: Duration = Duration::from_secs(15);
+/// By when whoever asked before the rest must be answered, whatever failed before.
+const READERS_ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 /// The same where an inspection failed, which is tried again with back-off.
 const RETRIED_WITHIN: Duration = Duration::from_secs(600);
 /// How long until the pace of an idle node is the pace that it keeps.
@@ -36,6 +38,7 @@ impl Run {
     /// Lets the world rest and checks what must come of it.
     pub(crate) fn rest(&mut self) -> Result<Effort, Violation> {
         self.deaf = false;
+        let began = self.now.mono;
         let asked_before = self.asked;
         let mut older_relists = u64::from(self.full_relist_under_way());
         let mut applied = 0;
@@ -73,6 +76,9 @@ impl Run {
                     full_relists: applied,
                     pod_reads: self.asked.pod_reads - asked_before.pod_reads,
                 });
+            }
+            if self.oracle.readers_wait() && self.now.mono.since(began) > READERS_ANSWERED_WITHIN {
+                return violated("Complete", format!("a reader waits too long: {self:?}"));
             }
             if let Some(first) = first_applied {
                 let since = self.now.mono.since(first);

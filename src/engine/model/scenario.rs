@@ -382,6 +382,7 @@ impl Writer {
                     freshness == Freshness::Phases
                 )]
             }
+            Step::GiveUp if self.readers > 0 => vec![format!("giveUp: r{}", self.readers)],
             Step::RequestRelist { of_pod: false } => vec!["relistAll".to_owned()],
             Step::RequestRelist { of_pod: true } if exists => vec!["relist: web".to_owned()],
             Step::RequestReinspect if exists => vec!["reinspect: web".to_owned()],

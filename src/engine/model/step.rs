@@ -129,6 +129,8 @@ pub(crate) enum Step {
     TakeMark,
     /// A reader asks for something newer than the mark taken, or than now.
     Read { freshness: Freshness },
+    /// The reader who asked last gives up.
+    GiveUp,
     /// Somebody asks for a relist: of the pod, or of everything.
     RequestRelist { of_pod: bool },
     /// Somebody wants the pod inspected, and a `PodSync` when that was done.
@@ -144,7 +146,7 @@ pub(crate) struct Budget {
     pub failures: u8,
     /// Readers that ask.
     pub readers: u8,
-    /// Relists and reinspections that somebody requests.
+    /// Relists and reinspections that somebody requests, and readers who give up.
     pub requests: u8,
     /// Jumps to the engine's next timeout.
     pub wakes: u8,

@@ -198,7 +198,7 @@ fn readers_are_told_nothing_older_than_they_asked_for() {
         faults: 1,
         failures: 1,
         readers: 2,
-        requests: 0,
+        requests: 1,
         wakes: 1,
         lingers: 1,
     };

@@ -153,12 +153,19 @@ pub(crate) enum Act {
         call: Method,
         times: u32,
     },
+    /// The newest sandbox, or a container, cannot be read in lists.
+    Garble {
+        pod: u8,
+        name: Option<u8>,
+    },
     /// The end of all these.
     Heal,
 
     // Consumers.
     StopReading,
     ResumeReading,
+    /// Somebody comes who wants to know what is there, and what follows.
+    Subscribe,
     /// A mark to ask with later.
     Mark,
     /// Somebody asks for something newer than the mark held, or than now.
@@ -166,6 +173,8 @@ pub(crate) enum Act {
         pod: u8,
         phases_only: bool,
     },
+    /// The reader who asked last gives up.
+    GiveUp,
     Relist {
         pod: u8,
     },

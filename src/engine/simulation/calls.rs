@@ -172,9 +172,9 @@ impl Play {
         };
         match &call.question {
             Question::Version => {}
-            Question::FullRelist => call.list.sandboxes = self.node.list_sandboxes(None),
-            Question::PodRelist { uid } => {
-                call.list.sandboxes = self.node.list_sandboxes(Some(number(uid)));
+            Question::FullRelist | Question::PodRelist { .. } => {
+                let of_pod = filter(&call.question);
+                call.list.sandboxes = self.node.list_sandboxes(of_pod, &self.trouble.garbled);
             }
             Question::Inspect { sandboxes, .. } => {
                 let failed = std::mem::take(&mut call.inspection.sandboxes);
@@ -195,9 +195,9 @@ impl Play {
         };
         match &call.question {
             Question::Version => {}
-            Question::FullRelist => call.list.containers = self.node.list_containers(None),
-            Question::PodRelist { uid } => {
-                call.list.containers = self.node.list_containers(Some(number(uid)));
+            Question::FullRelist | Question::PodRelist { .. } => {
+                let of_pod = filter(&call.question);
+                call.list.containers = self.node.list_containers(of_pod, &self.trouble.garbled);
             }
             Question::Inspect { containers, .. } => {
                 let failed = std::mem::take(&mut call.inspection.containers);
@@ -229,6 +229,7 @@ impl Play {
             (Question::Version, Some(failure)) => Answer::Version(Err(failure)),
             (Question::FullRelist, None) => {
                 self.relisted.push(call.asked);
+                self.witness.is_hidden_by(&call.list, &self.node);
                 Answer::Listed(Ok(call.list))
             }
             (Question::PodRelist { .. }, None) => Answer::Listed(Ok(call.list)),
@@ -251,7 +252,9 @@ impl Play {
                 })
             }
         };
-        self.take(Input::Answered { request, answer })
+        let outcome = self.take(Input::Answered { request, answer });
+        self.witness.hides.clear();
+        outcome
     }
 }
 
@@ -259,6 +262,14 @@ fn each<Id: Clone, T>(ids: Vec<Id>, failure: &Failure) -> Vec<(Id, Result<T, Fai
     ids.into_iter()
         .map(|id| (id, Err(failure.clone())))
         .collect()
+}
+
+/// The pod by whose uid a list is filtered; none: it is of the node.
+fn filter(question: &Question) -> Option<u8> {
+    match question {
+        Question::PodRelist { uid } => Some(number(uid)),
+        _ => None,
+    }
 }
 
 fn number(pod: &PodUid) -> u8 {

@@ -167,7 +167,9 @@ impl Draft {
 
     fn consumer(&mut self) -> Act {
         let pod = self.pod();
-        match self.dice.below(14) {
+        match self.dice.below(16) {
+            14 => Act::Subscribe,
+            15 => Act::GiveUp,
             0..2 => Act::StopReading,
             2 => Act::ResumeReading,
             3..5 => Act::Mark,
@@ -183,7 +185,7 @@ impl Draft {
 
     fn trouble(&mut self) -> Act {
         let next = 1 + u32::from(self.small(4));
-        match self.dice.below(100) {
+        match self.dice.below(104) {
             0..12 => Act::Lose { next },
             12..22 => Act::Delay {
                 next,
@@ -231,6 +233,10 @@ impl Draft {
             95..98 => Act::Cut {
                 call: [Method::ListSandboxes, Method::ListContainers][usize::from(self.small(2))],
                 times: next,
+            },
+            98..102 => Act::Garble {
+                pod: self.pod(),
+                name: (self.dice.below(3) > 0).then_some(self.small(NAMES)),
             },
             _ => Act::Heal,
         }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::act::{Act, BY_CRICTL, Named, ON_THE_HOST_NETWORK};
 use crate::lifecycle::{
     ContainerId, ContainerListing, ContainerStatus, EventKind, Listed, Mark, Phase, PodIdentity,
-    PodUid, ReportedState, SandboxId, SandboxListing, SandboxStatus, SubjectId, UnixNanos,
+    PodUid, ReportedState, SandboxId, SandboxListing, SandboxStatus, SubjectId, SubjectKind,
+    UnixNanos,
 };
 
 /// How far a subject has come.
@@ -401,9 +402,14 @@ impl Node {
     }
 
     /// The list of sandboxes: of the node, or filtered by a pod's uid.
-    pub(super) fn list_sandboxes(&self, of_pod: Option<u8>) -> Listed<SandboxListing> {
+    pub(super) fn list_sandboxes(
+        &self,
+        of_pod: Option<u8>,
+        garbled: &[usize],
+    ) -> Listed<SandboxListing> {
         let items: Vec<_> = self
             .shown(of_pod)
+            .filter(|at| !garbled.contains(at))
             .filter_map(|at| {
                 let subject = &self.subjects[at];
                 let SubjectId::Sandbox(id) = &subject.id else {
@@ -419,13 +425,34 @@ impl Node {
                 })
             })
             .collect();
-        items.into()
+        let mut list = Listed::from(items);
+        list.unreadable = self.unreadable(of_pod, garbled, SubjectKind::Sandbox);
+        list
+    }
+
+    fn unreadable(
+        &self,
+        of_pod: Option<u8>,
+        garbled: &[usize],
+        kind: SubjectKind,
+    ) -> Vec<Arc<str>> {
+        self.shown(of_pod)
+            .filter(|at| garbled.contains(at))
+            .map(|at| &self.subjects[at].id)
+            .filter(|id| id.kind() == kind)
+            .map(|id| id.as_str().into())
+            .collect()
     }
 
     /// The list of containers: of the node, or filtered by a pod's uid.
-    pub(super) fn list_containers(&self, of_pod: Option<u8>) -> Listed<ContainerListing> {
+    pub(super) fn list_containers(
+        &self,
+        of_pod: Option<u8>,
+        garbled: &[usize],
+    ) -> Listed<ContainerListing> {
         let items: Vec<_> = self
             .shown(of_pod)
+            .filter(|at| !garbled.contains(at))
             .filter_map(|at| {
                 let subject = &self.subjects[at];
                 let (SubjectId::Container(id), Role::Container { name, sandbox }) =
@@ -446,7 +473,9 @@ impl Node {
                 })
             })
             .collect();
-        items.into()
+        let mut list = Listed::from(items);
+        list.unreadable = self.unreadable(of_pod, garbled, SubjectKind::Container);
+        list
     }
 
     pub(super) fn sandbox_status(&self, at: usize) -> Option<SandboxStatus> {

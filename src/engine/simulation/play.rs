@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::act::{Act, Character, Plan};
+use super::act::{Act, Character, Named, Plan};
 use super::node::{Node, uid};
 use super::trouble::Trouble;
 use super::watchers::Watchers;
@@ -165,6 +165,14 @@ impl Play {
                 self.slander(pod, name);
                 Ok(())
             }
+            Act::Garble { pod, name } => {
+                let at = match name {
+                    Some(name) => self.node.container(Named { pod, name }),
+                    None => self.node.sandbox(pod),
+                };
+                self.trouble.garbled.extend(at);
+                Ok(())
+            }
             Act::Garbage => {
                 if let Some(session) = self.stream {
                     self.after_transit(|_| Due::Garbage(session));
@@ -189,6 +197,11 @@ impl Play {
                 self.watchers.stall(false);
                 Ok(())
             }
+            Act::Subscribe => self.watchers.subscribe(),
+            Act::GiveUp => match self.witness.gives_up() {
+                Some(reader) => self.take(Input::CancelRead { reader }),
+                None => Ok(()),
+            },
             Act::Mark => {
                 self.held_mark = Some(self.engine.mark(self.now));
                 Ok(())

@@ -12,6 +12,8 @@ use crate::lifecycle::Mono;
 const DRAINED_WITHIN: Duration = Duration::from_secs(130);
 /// By when a full relist must have come: the longest period, and the longest wait after failures.
 const RELISTED_WITHIN: Duration = Duration::from_secs(700);
+/// By when whoever asked before must be answered, whatever failed before.
+const READERS_ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 /// By when the owner must have healed what one full relist could not, without waiting for its period:
 /// two reads `settle` apart, the pauses between them, and the last retry of a failed inspection.
 const HEALED_WITHIN: Duration = Duration::from_secs(75);
@@ -31,7 +33,12 @@ impl Play {
         let drained = self.now.mono;
         let relisted = |play: &Self| play.relisted.iter().any(|asked| *asked > drained);
         let until = drained.after(RELISTED_WITHIN);
-        while !relisted(self) && self.step(until)? {}
+        let answered_by = drained.after(READERS_ANSWERED_WITHIN);
+        while !relisted(self) && self.step(until)? {
+            if self.now.mono > answered_by {
+                self.witness.nobody_asks()?;
+            }
+        }
         if !relisted(self) {
             return violated(
                 "Convergence",
@@ -43,7 +50,14 @@ impl Play {
         }
         self.converges(self.now.mono.after(HEALED_WITHIN))?;
         self.witness.complete(&self.node)?;
-        self.watchers.check()?;
+        self.watchers.subscribe()?;
+        let Self {
+            watchers,
+            witness,
+            node,
+            ..
+        } = self;
+        watchers.check(&|id| node.place(id).is_some_and(|at| witness.is_slandered(at)))?;
         let snapshot = self.watchers.snapshot()?;
         snapshot_is_right(&snapshot, &self.node)?;
         if self.engine.tombstones() > self.node.subjects.len() {

@@ -26,6 +26,7 @@ struct Writer {
     has_mark: bool,
     marks: usize,
     readers: usize,
+    subscribers: usize,
 }
 
 impl Writer {
@@ -41,6 +42,7 @@ impl Writer {
             has_mark: false,
             marks: 0,
             readers: 0,
+            subscribers: 0,
         }
     }
 
@@ -94,6 +96,9 @@ impl Writer {
                     );
                     waited = 0;
                 }
+                (None, Act::Garble { .. }) => {
+                    text.push_str("  # an item cannot be read in lists from here on\n");
+                }
                 (None, _) => {}
             }
         }
@@ -106,10 +111,13 @@ impl Writer {
         } else {
             "startRuntime"
         });
+        let late: String = (1..=self.subscribers)
+            .map(|number| format!(", late{number}: anything"))
+            .collect();
         let _ = write!(
             text,
             "  - after: {waited}ms\n    do: [{}]\n  - after: 1000s\n    \
-             expect: {{converged: true, delivered: anything, deliveredTo: {{stalling: anything}}}}\n",
+             expect: {{converged: true, delivered: anything, deliveredTo: {{stalling: anything{late}}}}}\n",
             heals.join(", ")
         );
         text
@@ -225,6 +233,14 @@ impl Writer {
                 let reader = self.readers;
                 format!("ask: {{as: r{reader}, pod: p{pod}{newer}, phasesOnly: {phases_only}}}")
             }
+            Act::Subscribe => {
+                self.subscribers += 1;
+                format!(
+                    "subscribe: {{as: late{}, withSnapshot: true}}",
+                    self.subscribers
+                )
+            }
+            Act::GiveUp if self.readers > 0 => format!("giveUp: r{}", self.readers),
             Act::Relist { pod } if is_known(pod) => format!("relist: p{pod}"),
             Act::RelistAll => "relistAll".to_owned(),
             Act::Reinspect { pod } if is_known(pod) => format!("reinspect: p{pod}"),

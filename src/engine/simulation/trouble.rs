@@ -27,6 +27,8 @@ pub(super) enum Outcome {
 pub(super) struct Trouble {
     mishaps: VecDeque<(Mishap, u32)>,
     outcomes: Vec<(Method, Outcome, u32)>,
+    /// Subjects, by place, whose items in lists cannot be read.
+    pub(super) garbled: Vec<usize>,
     pub(super) is_mute: bool,
     pub(super) is_shared: bool,
     stolen_last: bool,
@@ -56,7 +58,10 @@ impl Trouble {
                 let slow = Outcome::Slow { millis, read_late };
                 self.outcomes.push((call, slow, times));
             }
-            Act::Heal => self.outcomes.clear(),
+            Act::Heal => {
+                self.outcomes.clear();
+                self.garbled.clear();
+            }
             _ => return false,
         }
         true

@@ -21,6 +21,8 @@ pub(crate) struct Watchers {
     handle: FeedHandle,
     prompt: Subscriber,
     stalling: Subscriber,
+    /// Who came later, with how many events had been delivered by then.
+    late: Vec<(usize, Subscriber)>,
     is_stalled: bool,
     delivered: Vec<Arc<LifecycleEvent>>,
     /// When each pod last left the cache: a fold drops the `PodSync`s of pods that are gone.
@@ -41,6 +43,28 @@ impl Subscriber {
 
 pub(crate) fn subject_of(event: &LifecycleEvent) -> Option<SubjectId> {
     event.subject.as_ref().map(EventSubject::id)
+}
+
+/// Per subject a part of its life, in order, each event at most once.
+fn in_order(events: &[Arc<LifecycleEvent>]) -> Result<(), Violation> {
+    let mut told: BTreeMap<SubjectId, EventSet> = BTreeMap::new();
+    for event in events {
+        let Some(subject) = subject_of(event) else {
+            continue;
+        };
+        let told = told.entry(subject.clone()).or_default();
+        if !told.still_tellable().contains(bit(event.kind)) {
+            return violated(
+                "Once",
+                format!(
+                    "a subscriber is told {} of {subject} after {told:?}",
+                    event.kind
+                ),
+            );
+        }
+        *told = told.with(bit(event.kind));
+    }
+    Ok(())
 }
 
 pub(crate) fn bit(kind: LifecycleKind) -> EventSet {
@@ -71,6 +95,7 @@ impl Watchers {
             handle,
             prompt,
             stalling,
+            late: Vec::new(),
             is_stalled: false,
             delivered: Vec::new(),
             left: BTreeMap::new(),
@@ -93,8 +118,27 @@ impl Watchers {
         self.feed.publish(std::slice::from_ref(&event));
         self.delivered.push(event);
         self.prompt.read();
+        for (_, subscriber) in &mut self.late {
+            subscriber.read();
+        }
         if !self.is_stalled {
             self.stalling.read();
+        }
+    }
+
+    /// Somebody comes who wants to know what is there, and reads at once what follows.
+    pub(crate) fn subscribe(&mut self) -> Result<(), Violation> {
+        match self.handle.watch(WatchFrom::Snapshot, UnixNanos(0)) {
+            Ok(subscription) => {
+                let mut subscriber = Subscriber {
+                    subscription,
+                    told: Vec::new(),
+                };
+                subscriber.read();
+                self.late.push((self.delivered.len(), subscriber));
+                Ok(())
+            }
+            Err(error) => violated("Feed", error.to_string()),
         }
     }
 
@@ -110,7 +154,11 @@ impl Watchers {
     }
 
     /// Both have read everything: holds what they were told against what was delivered.
-    pub(crate) fn check(&mut self) -> Result<(), Violation> {
+    /// Of a subject that false news was heard of, only that it is told nothing twice.
+    pub(crate) fn check(
+        &mut self,
+        is_slandered: &dyn Fn(&SubjectId) -> bool,
+    ) -> Result<(), Violation> {
         self.stall(false);
         if self.prompt.told != self.delivered {
             return violated(
@@ -118,28 +166,53 @@ impl Watchers {
                 "one that reads at once was not told everything".to_owned(),
             );
         }
-        self.check_order()?;
-        self.check_folded()
+        in_order(&self.stalling.told)?;
+        self.all_were_delivered()?;
+        self.check_folded()?;
+        for (since, late) in &self.late {
+            self.check_late(*since, &late.told, is_slandered)?;
+        }
+        Ok(())
     }
 
-    /// Per subject a part of what was delivered, in order, each at most once, deaths with their exits.
-    fn check_order(&self) -> Result<(), Violation> {
-        let mut told: BTreeMap<SubjectId, EventSet> = BTreeMap::new();
-        for event in &self.stalling.told {
-            let Some(subject) = subject_of(event) else {
-                continue;
-            };
-            let told = told.entry(subject.clone()).or_default();
-            if !told.still_tellable().contains(bit(event.kind)) {
+    /// Whoever came later was told, by the snapshot or since, how far each subject has come.
+    fn check_late(
+        &self,
+        since: usize,
+        told: &[Arc<LifecycleEvent>],
+        is_slandered: &dyn Fn(&SubjectId) -> bool,
+    ) -> Result<(), Violation> {
+        in_order(told)?;
+        let last_told: BTreeMap<_, _> = told
+            .iter()
+            .filter_map(|event| Some((subject_of(event)?, event.kind)))
+            .collect();
+        let last_delivered: BTreeMap<_, _> = self
+            .delivered
+            .iter()
+            .enumerate()
+            .filter_map(|(nth, event)| Some((subject_of(event)?, (nth, event.kind))))
+            .collect();
+        for (subject, &(nth, kind)) in &last_delivered {
+            let was_gone = nth < since && kind == LifecycleKind::ContainerRemoved;
+            let owed = (!was_gone).then_some(kind);
+            let told = last_told.get(subject).copied();
+            if told != owed && !is_slandered(subject) {
                 return violated(
-                    "Once",
-                    format!(
-                        "a stalling subscriber is told {} of {subject} after {told:?}",
-                        event.kind
-                    ),
+                    "Complete",
+                    format!("{subject} ended with {kind}, one who came later was told {told:?}"),
                 );
             }
-            *told = told.with(bit(event.kind));
+        }
+        Ok(())
+    }
+
+    /// Deaths with their exits.
+    fn all_were_delivered(&self) -> Result<(), Violation> {
+        for event in &self.stalling.told {
+            if subject_of(event).is_none() {
+                continue;
+            }
             let was_delivered = self
                 .delivered
                 .binary_search_by_key(&event.revision, |delivered| delivered.revision)

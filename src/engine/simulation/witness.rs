@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::act::PODS;
+use super::act::{BY_CRICTL, PODS};
 use super::node::{Node, Role, Stage, uid};
 use super::watchers::{bit, subject_of};
 use crate::engine::model::{Violation, violated};
 use crate::engine::{Freshness, ReaderId, Reading};
 use crate::lifecycle::{
-    EventSet, LifecycleEvent, LifecycleKind, Mark, Phase, PodStatus, PodUid, ReportedState,
-    Revision, SubjectId,
+    EventSet, LifecycleEvent, LifecycleKind, Mark, NodeList, Phase, PodStatus, PodUid,
+    ReportedState, Revision, SubjectId,
 };
 
 #[derive(Clone, Debug)]
@@ -51,6 +51,11 @@ pub(crate) struct Witness {
     pods: [Pod; PODS as usize],
     readers: BTreeMap<ReaderId, Reader>,
     last_reader: u64,
+    /// Subjects that nobody knew and that the full relist which is being applied hides.
+    pub(crate) hides: Vec<usize>,
+    /// The newest full relist that hid each such subject. Nobody can say whose an item is that cannot
+    /// be read, so that list vouches without it; no later one does.
+    hidden: BTreeMap<usize, Mark>,
     revision: Revision,
     pub(crate) publications: u64,
 }
@@ -107,6 +112,45 @@ impl Witness {
         };
         self.readers.insert(id, reader);
         id
+    }
+
+    /// A full relist is about to be applied: notes whom its items that cannot be read hide.
+    pub(crate) fn is_hidden_by(&mut self, list: &NodeList, node: &Node) {
+        let is_unreadable = |at: usize| {
+            let id = node.subjects[at].id.as_str();
+            let unreadable = list
+                .sandboxes
+                .unreadable
+                .iter()
+                .chain(&list.containers.unreadable);
+            unreadable.into_iter().any(|one| &**one == id)
+        };
+        // Only its sandbox says whose a container is that crictl made.
+        let is_hidden = |at: usize| {
+            let is_lost = node.subjects[at].pod == BY_CRICTL && is_unreadable(node.sandbox_of(at));
+            is_lost || is_unreadable(at)
+        };
+        let was_shown = |at: usize| self.said.get(&at).is_some_and(|said| said.was_shown);
+        self.hides = (0..node.subjects.len())
+            .filter(|&at| is_hidden(at) && !was_shown(at))
+            .collect();
+    }
+
+    /// The reader who asked last, if he still waits, does not any more.
+    pub(crate) fn gives_up(&mut self) -> Option<ReaderId> {
+        let (id, _) = self.readers.pop_last()?;
+        Some(id)
+    }
+
+    pub(crate) fn is_slandered(&self, at: usize) -> bool {
+        self.said.get(&at).is_some_and(|said| said.slandered)
+    }
+
+    pub(crate) fn nobody_asks(&self) -> Result<(), Violation> {
+        match self.readers.values().next() {
+            Some(reader) => violated("Complete", format!("waits for ever: {reader:?}")),
+            None => Ok(()),
+        }
     }
 
     /// For a pod that is not there, or goes, a reinspection ends with a count and no event.
@@ -257,7 +301,7 @@ impl Witness {
         let is_error = status.is_some_and(|status| status.error.is_some());
         if is_error && reader.freshness == Freshness::Details {
             // Its error claims no freshness.
-            return between(reader.pod, status, reader.mark, node, "a reader");
+            return self.between(reader.pod, status, reader.mark, None, node);
         }
         if reading.observed < reader.mark {
             return violated(
@@ -275,7 +319,9 @@ impl Witness {
                 format!("a reader of details is not told how {} ended", container.id),
             );
         }
-        between(reader.pod, status, reader.mark, node, "a reader")
+        let list = Some(reading.observed);
+        self.hide(reader.pod, reading.observed, node);
+        self.between(reader.pod, status, reader.mark, list, node)
     }
 
     /// A read that began at `mark` vouches for what the cache says of a pod.
@@ -310,14 +356,61 @@ impl Witness {
         }
         record.observed = Some(mark);
         let status = record.status.clone();
-        between(pod, status.as_deref(), mark, node, "the cache")
+        self.hide(pod, mark, node);
+        self.between(pod, status.as_deref(), mark, Some(mark), node)
+    }
+
+    /// The full relist that is being applied, from `mark` on, hides subjects of a pod.
+    fn hide(&mut self, pod: u8, mark: Mark, node: &Node) {
+        for &at in &self.hides {
+            if node.subjects[at].pod == pod && !self.said.get(&at).is_some_and(|one| one.was_shown)
+            {
+                self.hidden.insert(at, mark);
+            }
+        }
+    }
+
+    /// Never behind the node at the mark, never ahead of it now. `list` is the one that vouches.
+    fn between(
+        &self,
+        pod: u8,
+        status: Option<&PodStatus>,
+        mark: Mark,
+        list: Option<Mark>,
+        node: &Node,
+    ) -> Result<(), Violation> {
+        for at in node.of_pod(pod) {
+            let subject = &node.subjects[at];
+            let (earliest, latest) = (subject.phase_at(mark), subject.stage.phase());
+            let shown = shown(status, &subject.id);
+            let honest = match shown {
+                Shown::As(phase) => earliest <= Some(phase) && phase <= latest,
+                Shown::Not => {
+                    earliest.is_none()
+                        || latest == Phase::Removed
+                        || self
+                            .hidden
+                            .get(&at)
+                            .is_some_and(|hiding| list.is_none_or(|list| list <= *hiding))
+                }
+                Shown::Unknown => true,
+            };
+            if !honest {
+                return violated(
+                    "Honest freshness",
+                    format!(
+                        "{} is shown as {shown:?}; it was {earliest:?} at the mark and is {latest:?}",
+                        subject.id
+                    ),
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Whether anybody waits for an answer or a `PodSync`.
     pub(crate) fn nobody_waits(&self) -> Result<(), Violation> {
-        if let Some(reader) = self.readers.values().next() {
-            return violated("Complete", format!("waits for ever: {reader:?}"));
-        }
+        self.nobody_asks()?;
         match (0..PODS).find(|&pod| self.pods[usize::from(pod)].sync_wanted) {
             Some(pod) => violated(
                 "Complete",
@@ -427,42 +520,17 @@ fn wrong_detail(status: &PodStatus, at: usize, node: &Node) -> Option<String> {
     }
 }
 
-/// Never behind the node at the mark, never ahead of it now.
-fn between(
-    pod: u8,
-    status: Option<&PodStatus>,
-    mark: Mark,
-    node: &Node,
-    who: &str,
-) -> Result<(), Violation> {
-    for at in node.of_pod(pod) {
-        let subject = &node.subjects[at];
-        let (earliest, latest) = (subject.phase_at(mark), subject.stage.phase());
-        let shown = shown(status, &subject.id);
-        let honest = match shown {
-            Shown::As(phase) => earliest <= Some(phase) && phase <= latest,
-            Shown::Not => earliest.is_none() || latest == Phase::Removed,
-            Shown::Unknown => true,
-        };
-        if !honest {
-            return violated(
-                "Honest freshness",
-                format!(
-                    "{who} is told of {}: {shown:?}; it was {earliest:?} at the mark and is {latest:?}",
-                    subject.id
-                ),
-            );
-        }
-    }
-    Ok(())
-}
-
 /// Whether who comes now is told what is there.
 pub(super) fn snapshot_is_right(
     told: &BTreeMap<SubjectId, LifecycleKind>,
     node: &Node,
 ) -> Result<(), Violation> {
     for subject in &node.subjects {
+        // Of a state that the runtime does not know, what was told before: whoever came later is held
+        // against that.
+        if subject.stage == Stage::Unknown {
+            continue;
+        }
         let owed = match subject.stage.reported() {
             Some(ReportedState::Running) => Some(LifecycleKind::ContainerStarted),
             Some(ReportedState::Exited) => Some(LifecycleKind::ContainerDied),

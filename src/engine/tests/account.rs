@@ -121,9 +121,7 @@ fn a_call_that_hangs_makes_room_by_the_clock_alone() {
         node.world.sandbox(pod, sandbox, "A");
     }
     node.start();
-    while node.period() < 30.0 {
-        node.wait(1.0);
-    }
+    node.earn(30.0);
     node.wait(3.0);
     node.relist();
     node.wait(3.0);
@@ -136,6 +134,54 @@ fn a_call_that_hangs_makes_room_by_the_clock_alone() {
     assert_eq!(node.take_asked(), NOTHING);
     node.at(10.1);
     assert_eq!(node.take_asked(), ["Relist(Q)"]);
+}
+
+/// Calls that hang make room for others, but not for ever more of them.
+#[test]
+fn a_runtime_where_every_call_hangs_has_four_times_the_cap_of_them_out() {
+    let mut node = Node::with(Settings {
+        parallel_inspections: 1,
+        ..Settings::default()
+    });
+    let pods = ["P1", "P2", "P3", "P4", "P5", "P6"];
+    for pod in pods {
+        node.world.sandbox(pod, &format!("S{pod}"), "A");
+    }
+    node.start();
+    node.wait(5.0);
+    node.forget_the_past();
+    node.hold(Call::PodRelist);
+    for pod in pods {
+        node.request_relist(pod);
+    }
+    node.hold(Call::FullRelist);
+    node.wait(100.0);
+    let mut reads = node.take_asked();
+    reads.retain(|asked| asked != "Relist");
+    assert_eq!(
+        reads,
+        ["Relist(P1)", "Relist(P2)", "Relist(P3)", "Relist(P4)"]
+    );
+}
+
+/// The hole of a frozen runtime begins when its heartbeat first fails: what lists find from then on is not
+/// held against the stream.
+#[test]
+fn what_happens_after_a_heartbeat_failed_is_no_miss() {
+    let mut node = Node::with_c1();
+    node.hold(Call::Version);
+    node.wait(12.0);
+    let (request, _) = node.held.pop().expect("a heartbeat is out");
+    node.in_flight.remove(&request);
+    node.handle(Input::Answered {
+        request,
+        answer: Answer::Version(Err(unavailable())),
+    });
+    node.world.exit("c1", 137);
+    node.relist();
+    node.wait(5.0);
+    assert_eq!(node.shows("P"), "[A] S1=R c1=X(137)");
+    assert_eq!(node.misses(), 0);
 }
 
 /// A status that is not there is an absence, not a failure.

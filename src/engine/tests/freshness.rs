@@ -301,3 +301,20 @@ fn a_reader_outlives_a_failed_read() {
         ["Relist(P)", "Relist(P)", "Inspect(S1 c1)"]
     );
 }
+
+/// The retry of an inspection that keeps failing backs off up to a minute, and a reader of phases, which
+/// need no inspection, waited for it.
+#[test]
+fn a_reader_does_not_wait_for_the_retry_of_somebody_elses_inspection() {
+    let mut node = Node::with_c1();
+    node.world.unreadable.insert("P");
+    node.request_reinspect("P");
+    // After 1, 2, 4, 8 and 16 s; the next try is 32 s away.
+    node.wait(35.0);
+    let mark = node.mark();
+    let reader = node.read_newer_than("P", mark, Freshness::Phases);
+    assert_eq!(
+        node.answer(reader).unwrap(),
+        "[A] S1=R c1=R error: network namespace busy"
+    );
+}

@@ -1,6 +1,7 @@
 //! Inspections: what they complete, what they hold back, and what a failing one must not.
 
 use super::*;
+use crate::engine::Inspection;
 
 /// `count` ready pods `p0`…, each with a sandbox `s0`… that runs a container `c0`….
 fn pods(node: &mut Node, count: usize) {
@@ -275,4 +276,106 @@ fn a_reinspect_beside_a_relist_inspects_its_pod_once() {
     node.wait(1.0);
     assert_eq!(node.take_told(), ["PodSync(P)"]);
     assert_eq!(node.take_asked(), ["Relist(P)", "Relist", "Inspect(S1 c1)"]);
+}
+
+/// Takes the one inspection that is out away, to answer it otherwise.
+fn inspection_out(node: &mut Node) -> (RequestId, Inspection) {
+    let (request, answer) = node.held.pop().expect("an inspection is out");
+    node.in_flight.remove(&request);
+    match answer {
+        Answer::Inspected(inspection) => (request, inspection),
+        other => panic!("{other:?} is no inspection"),
+    }
+}
+
+/// A status may lag behind its list: it completes no death, and a death is not told without its exit code.
+#[test]
+fn a_death_waits_for_a_status_that_shows_it() {
+    let mut node = Node::with_c1();
+    node.hold(Call::Inspect);
+    let running = node.world.container("c1").clone();
+    node.world.exit("c1", 7);
+    node.relist();
+    let (request, mut inspection) = inspection_out(&mut node);
+    inspection.containers[0].1 = Ok(running);
+    node.handle(Input::Answered {
+        request,
+        answer: Answer::Inspected(inspection),
+    });
+    assert_eq!(node.take_told(), NOTHING);
+    node.holding.clear();
+    node.wait(5.0);
+    assert_eq!(node.take_told(), ["Died(c1)"]);
+    assert_eq!(node.exit_code("c1"), Some(7));
+}
+
+/// Law 2.7: an inspection that was sent before a list made one due does not do for it, whatever it saw.
+#[test]
+fn an_inspection_sent_before_the_list_that_wants_one_is_followed_by_another() {
+    let mut node = Node::with_c1();
+    node.request_relist("P");
+    node.hold(Call::Inspect);
+    node.request_relist("P");
+    node.world.exit("c1", 7);
+    node.relist();
+    let (request, mut inspection) = inspection_out(&mut node);
+    inspection.containers[0].1 = Ok(node.world.container("c1").clone());
+    node.take_asked();
+    node.handle(Input::Answered {
+        request,
+        answer: Answer::Inspected(inspection),
+    });
+    assert!(
+        node.take_asked()
+            .iter()
+            .any(|asked| asked.starts_with("Inspect("))
+    );
+    assert_eq!(node.take_told(), NOTHING);
+    node.release();
+    assert_eq!(node.take_told(), ["Died(c1)"]);
+}
+
+/// A container that came while its pod was inspected was not inspected: the pod was not.
+#[test]
+fn a_reinspection_covers_what_came_while_it_was_under_way() {
+    let mut node = Node::with_c1();
+    node.hold(Call::Inspect);
+    node.request_reinspect("P");
+    node.world.create("S1", "c2");
+    node.tell(Created, "c2");
+    node.hold(Call::PodRelist);
+    let (request, inspection) = inspection_out(&mut node);
+    node.handle(Input::Answered {
+        request,
+        answer: Answer::Inspected(inspection),
+    });
+    assert_eq!(node.take_told(), NOTHING);
+    node.release();
+    node.wait(5.0);
+    assert_eq!(node.take_told(), ["PodSync(P)"]);
+}
+
+/// Two reports of one death differ, and neither is certainly the newer: a reader of details waits for one
+/// that is.
+#[test]
+fn a_reader_of_details_waits_while_two_reports_of_a_death_differ() {
+    let mut node = Node::with_c1();
+    node.hold(Call::Inspect);
+    let reader = node.read("P");
+    let (request, mut inspection) = inspection_out(&mut node);
+    node.world.exit("c1", 137);
+    node.world.container("c1").reason = "Error".into();
+    node.tell(Stopped, "c1");
+    node.world.container("c1").reason = "OOMKilled".into();
+    inspection.containers[0].1 = Ok(node.world.container("c1").clone());
+    node.hold(Call::PodRelist);
+    node.handle(Input::Answered {
+        request,
+        answer: Answer::Inspected(inspection),
+    });
+    assert_eq!(node.answer(reader), None);
+    node.release();
+    node.wait(2.0);
+    assert_eq!(node.answer(reader).unwrap(), "[A] S1=R c1=X(137)");
+    assert_eq!(&*node.cache["P"].containers[0].reason, "OOMKilled");
 }

@@ -97,6 +97,16 @@ impl Node {
         self.hold(pod, &present, kind);
     }
 
+    /// The runtime no longer knows the container's state.
+    fn forget_state(&mut self, pod: u8) {
+        let Some(present) = self.present.get_mut(&pod) else {
+            return;
+        };
+        let before = std::mem::replace(&mut present.state, ReportedState::Unknown);
+        let revision = self.next_revision();
+        self.write_with(pod, revision, before == ReportedState::Exited);
+    }
+
     fn remove(&mut self, pod: u8) {
         let Some(present) = self.present.remove(&pod) else {
             return;
@@ -121,8 +131,12 @@ impl Node {
     }
 
     fn write(&mut self, pod: u8, revision: Revision) {
+        let exited = self.present[&pod].state == ReportedState::Exited;
+        self.write_with(pod, revision, exited);
+    }
+
+    fn write_with(&mut self, pod: u8, revision: Revision, exited: bool) {
         let present = &self.present[&pod];
-        let exited = present.state == ReportedState::Exited;
         let status = PodStatus {
             pod: identity(pod),
             ips: Vec::new(),

@@ -351,3 +351,24 @@ fn futures_test_waker() -> (Arc<WakeCount>, std::task::Waker) {
     let count = Arc::new(WakeCount::default());
     (Arc::clone(&count), std::task::Waker::from(count))
 }
+
+/// No event tells when the phase shows again: whoever came meanwhile would never have been told that the
+/// container runs.
+#[test]
+fn a_snapshot_tells_of_a_state_that_is_not_known_what_everybody_else_was_told() {
+    let mut node = Node::new(4);
+    for pod in [1, 2, 3] {
+        node.create(pod);
+    }
+    node.start(1);
+    node.start(2);
+    node.die(2);
+    node.deliver_all();
+    for pod in [1, 2, 3] {
+        node.forget_state(pod);
+    }
+    let mut late = node.watch(WatchFrom::Snapshot);
+    let events = drain(&mut late);
+    assert_eq!(told(&events), named(&[("1-1", Started), ("2-1", Died)]));
+    assert_eq!(events[1].exit.as_ref().map(|exit| exit.exit_code), Some(7));
+}

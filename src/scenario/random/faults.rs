@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::dice::Dice;
 use super::generate::preset;
 use super::node::Node;
+use crate::engine::KEEP;
 use crate::scenario::action::{
     Action, AnswerFrom, Calls, Character, Code, CutList, Delayed, Duplicated, Emit, Failing,
     MessageType, Messages, Method, SandboxShown, ShownState, Slow,
@@ -28,7 +29,15 @@ pub(super) struct Faults {
     /// How grave and long the troubles are.
     is_harsh: bool,
     is_remembered: bool,
+    /// By when answers must be honest again, and stay so: set by the first that lie.
+    honest_by: Option<Duration>,
 }
+
+/// Answers lie within one such stretch of a story. The design promises no more: it forgets what lists
+/// proved gone once a full relist that began a tombstone's minute later lacks it too, and if that one
+/// lies as well, what comes back is news. Stretches apart would come to the same unless what was denied
+/// had stepped back in between, and other troubles may keep it from that.
+const ANSWERS_LIE_FOR: Duration = KEEP;
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -61,12 +70,18 @@ impl Faults {
             streams_lists: runtime.streaming_lists.is_some(),
             is_harsh: dice.percent(40),
             is_remembered: false,
+            honest_by: None,
         }
     }
 
-    /// Something goes wrong.
+    /// Something goes wrong, at this time of the story.
     #[expect(clippy::too_many_lines, reason = "a table: each kind of trouble once")]
-    pub(super) fn strike(&mut self, dice: &mut Dice, node: &Node) -> Option<Trouble> {
+    pub(super) fn strike(
+        &mut self,
+        dice: &mut Dice,
+        node: &Node,
+        now: Duration,
+    ) -> Option<Trouble> {
         let kind = dice.weighted(&[
             (16, Kind::Lose),
             (12, Kind::Delay),
@@ -175,20 +190,37 @@ impl Faults {
                 }),
                 Action::Heal,
             ),
-            Kind::Lie => self.lie(dice, node, lasting),
+            Kind::Lie => self.lie(dice, node, now, lasting),
         }
     }
 
-    fn lie(&mut self, dice: &mut Dice, node: &Node, lasting: Duration) -> Option<Trouble> {
+    /// For how long answers may lie from now on, if they may at all.
+    fn lies_for(&mut self, now: Duration, lasting: Duration) -> Option<Duration> {
+        let honest_by = *self.honest_by.get_or_insert(now + ANSWERS_LIE_FOR);
+        let left = honest_by.checked_sub(now).filter(|left| !left.is_zero())?;
+        Some(lasting.min(left))
+    }
+
+    fn lie(
+        &mut self,
+        dice: &mut Dice,
+        node: &Node,
+        now: Duration,
+        lasting: Duration,
+    ) -> Option<Trouble> {
         let subject = node.subject(dice)?;
         let (begin, end) = match dice.below(10) {
             0..=5 => (Action::Emit(emit(dice, node, subject)), None),
-            6..=7 => (Action::Deny(subject), Some((lasting, Action::Heal))),
+            6..=7 => (
+                Action::Deny(subject),
+                Some((self.lies_for(now, lasting)?, Action::Heal)),
+            ),
             _ if self.is_remembered => {
                 let from = AnswerFrom {
                     remembered: "past".to_owned(),
                     calls: calls(dice, node),
                 };
+                let lasting = self.lies_for(now, lasting)?;
                 (Action::AnswerFrom(from), Some((lasting, Action::Heal)))
             }
             _ => {

@@ -204,7 +204,7 @@ impl Story {
                 self.do_all(self.now, actions);
             }
             70..=86 => {
-                let Some(trouble) = self.faults.strike(&mut self.dice, node) else {
+                let Some(trouble) = self.faults.strike(&mut self.dice, node, self.now) else {
                     return;
                 };
                 self.suffer(node, trouble);

@@ -26,6 +26,7 @@ pub fn scenario(seed: u64) -> Scenario {
 
 /// A seed that failed.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Finding {
     /// The seed.
     pub seed: u64,

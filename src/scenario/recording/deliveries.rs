@@ -29,6 +29,7 @@ struct Line {
 /// Why it cannot be told what was delivered.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}")]
+#[non_exhaustive]
 pub struct DeliveriesError {
     /// The line, from 1.
     pub line: u64,
@@ -141,6 +142,7 @@ impl fmt::Display for Line {
 
 /// The first event of a pod that two runs tell differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// The pod.
     pub pod: PodUid,

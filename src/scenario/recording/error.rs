@@ -8,6 +8,7 @@ use super::lists::ListProblem;
 
 /// A recording that cannot be read, or no further than here.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub struct ReadError {
     /// The file, as it was named.
     pub file: String,

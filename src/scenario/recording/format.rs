@@ -36,6 +36,7 @@ pub(super) const LONGEST_LINE: usize = 64 << 20;
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Header {
     /// Always `pleg-recording`.
     pub format: String,
@@ -100,6 +101,7 @@ pub struct Entry {
 
 /// What passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Record {
     /// The engine took an input.
     Taken(Input),

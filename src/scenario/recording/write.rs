@@ -28,6 +28,7 @@ pub struct Writer<W: Write> {
 
 /// How much was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recorded {
     /// Entries.
     pub entries: u64,

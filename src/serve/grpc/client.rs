@@ -41,6 +41,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Why a daemon could not be asked.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ClientError {
     /// It refused, or was not there.
     #[error("{}", in_words(.0))]
@@ -170,6 +171,7 @@ impl Recording {
 
 /// What somebody who watches a daemon is told.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Watched {
     /// Something happened, or is there already.
     Event(Arc<LifecycleEvent>),
@@ -186,6 +188,7 @@ pub enum Watched {
 
 /// Where a watch begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Begin {
     /// With what is there already.
     Snapshot,

@@ -5,9 +5,14 @@
 
 mod client;
 mod client_stub;
+#[doc(hidden)]
 pub mod convert;
+#[doc(hidden)]
 pub mod encoded;
+// Made from the proto, which is where they are described: `proto/pleg/v1/pleg.proto`.
+#[doc(hidden)]
 pub mod messages;
+#[doc(hidden)]
 pub mod server;
 mod service;
 mod socket;
@@ -25,9 +30,12 @@ use tonic::transport::server::Connected;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
-pub use client::{Begin, ClientError, DaemonClient, Watched, Watching};
+pub use client::{Begin, ClientError, DaemonClient, Recording, Watched, Watching};
+#[doc(hidden)]
 pub use service::{LIST_AGAIN, Service};
-pub use socket::{DEFAULT_SOCKET, Listener, MODE, SocketConfig, SocketError, bind, limited};
+pub use socket::{DEFAULT_SOCKET, MODE, SocketConfig, SocketError};
+#[doc(hidden)]
+pub use socket::{Listener, bind, limited};
 
 use super::Serving;
 
@@ -47,6 +55,7 @@ const PING_DEADLINE: Duration = Duration::from_secs(10);
 const HEALTH_PERIOD: Duration = Duration::from_secs(1);
 
 /// The name of the service, as the health service knows it.
+#[doc(hidden)]
 pub const SERVICE: &str = server::pleg_server::SERVICE_NAME;
 
 /// Serves connections until `closing`, then waits until those that are open have ended.
@@ -54,6 +63,7 @@ pub const SERVICE: &str = server::pleg_server::SERVICE_NAME;
 /// # Errors
 ///
 /// If the transport cannot be set up.
+#[doc(hidden)]
 pub async fn serve<I>(
     serving: Serving,
     incoming: impl Stream<Item = io::Result<I>>,

@@ -55,6 +55,7 @@ impl SocketConfig {
 
 /// Why there is no socket.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum SocketError {
     /// Another daemon has it.
     #[error("another process serves {}; stop it, or listen elsewhere", path.display())]

@@ -42,9 +42,12 @@ use tokio::sync::{Semaphore, watch};
 use super::Serving;
 use super::metrics::{Figures, Format, Served};
 use super::status::Status;
-pub use host::{HostPolicy, HostRefused, RemoteRefused, may_listen};
+pub use host::RemoteRefused;
+#[doc(hidden)]
+pub use host::{HostPolicy, HostRefused, may_listen};
 use problem::Problem;
 use tally::Counting;
+#[doc(hidden)]
 pub use tally::HttpTally;
 
 /// What a client may cost.
@@ -87,6 +90,7 @@ impl Default for HttpLimits {
 
 /// The server of one daemon.
 #[derive(Clone)]
+#[doc(hidden)]
 pub struct HttpServer {
     shared: Shared,
     limits: HttpLimits,

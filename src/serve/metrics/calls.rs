@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::families::{Families, SECONDS, name};
+use crate::Stats;
 use crate::engine::{Call, Counters};
-use crate::{Durations, Stats};
+use crate::stats::Durations;
 
 pub(super) fn write(families: &mut Families<'_>, stats: &Stats) -> fmt::Result {
     let measures = &stats.measures;

@@ -6,7 +6,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncod
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-use crate::{BOUNDS, Durations};
+use crate::stats::{BOUNDS, Durations};
 
 /// Writes families one after the other.
 pub(super) struct Families<'a>(pub(super) DescriptorEncoder<'a>);

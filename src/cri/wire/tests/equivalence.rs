@@ -276,7 +276,7 @@ fn assert_read_alike(bytes: &[u8]) {
     );
     let refused = |_: Refusal| DecodeError::Undecodable(String::new());
     assert_same(
-        read_event(bytes).map_err(Into::into),
+        read_event(bytes, &mut RecentTexts::default()).map_err(Into::into),
         oracle::event(bytes).map_err(refused),
         bytes,
     );
