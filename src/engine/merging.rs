@@ -244,10 +244,14 @@ impl Engine {
         let mut absent = Vec::new();
         match scope {
             Scope::Node => {
-                for (id, subject) in &mut self.records.subjects {
-                    if !std::mem::take(&mut subject.listed) {
-                        absent.push(id.clone());
-                    }
+                let unlisted = self
+                    .records
+                    .subjects
+                    .iter()
+                    .filter(|(_, subject)| !subject.listed);
+                absent.extend(unlisted.map(|(id, _)| id.clone()));
+                for subject in self.records.subjects.values_mut() {
+                    subject.listed = false;
                 }
             }
             Scope::Pod(uid) => {

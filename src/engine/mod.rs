@@ -56,6 +56,7 @@ mod simulation;
 mod staleness;
 mod stream;
 mod subject;
+mod subjects;
 mod supervisor;
 #[cfg(test)]
 mod tests;

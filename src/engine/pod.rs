@@ -1,9 +1,10 @@
 //! The record of one pod: which subjects it has, what was published of it, which reads it waits for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::subjects::Place;
 use super::{Freshness, ReaderId, RequestId};
 use crate::lifecycle::{Mono, PodIdentity, PodStatus, SeqPoint, SubjectId};
 
@@ -77,8 +78,8 @@ pub(super) struct InspectionFailure {
 pub(super) struct Pod {
     /// `None` until an observation names it; a reader may wait for a pod that nobody has seen.
     pub(super) identity: Option<PodIdentity>,
-    /// Live ones and tombstones.
-    pub(super) subjects: BTreeSet<SubjectId>,
+    /// Live ones and tombstones, and where they lie.
+    pub(super) subjects: BTreeMap<SubjectId, Place>,
     pub(super) published: Option<Arc<PodStatus>>,
     /// The newest sandbox's addresses; kept while only containers are left.
     pub(super) last_ips: Vec<Arc<str>>,

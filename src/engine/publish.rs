@@ -69,8 +69,8 @@ impl Engine {
         let status = status.map(|status| Arc::new(PodStatus { revision, ..status }));
         if let Some(pod) = self.records.pods.get_mut(uid) {
             pod.published.clone_from(&status);
-            for id in &pod.subjects {
-                if let Some(subject) = self.records.subjects.get_mut(id)
+            for place in pod.subjects.values() {
+                if let Some(subject) = self.records.subjects.at_mut(*place)
                     && subject.born == Revision(0)
                 {
                     subject.born = revision;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::pod::Pod;
 use super::subject::Subject;
+use super::subjects::Subjects;
 use crate::lifecycle::{ContainerId, Mono, PodIdentity, PodUid, SandboxId, SeqPoint, SubjectId};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Records {
-    /// Boxed, because a map's nodes are never full: unboxed, a third of their memory would be unused.
-    pub(super) subjects: BTreeMap<SubjectId, Box<Subject>>,
+    pub(super) subjects: Subjects,
     pub(super) pods: BTreeMap<PodUid, Pod>,
     /// Removed subjects by when they were found removed: what is evicted first.
     pub(super) tombstones: BTreeSet<(SeqPoint, SubjectId)>,
@@ -41,11 +41,11 @@ impl Records {
             Some(known) if !known.name.is_empty() => {}
             known => *known = Some(identity.clone()),
         }
-        pod.subjects.insert(id.clone());
         if subject.knowledge.first_by_event() {
             self.unconfirmed.insert(id.clone());
         }
-        self.subjects.insert(id, Box::new(subject));
+        let place = self.subjects.insert(id.clone(), subject);
+        pod.subjects.insert(id, place);
     }
 
     /// Keeps the tombstones' index in step with a subject that was removed or came back.
@@ -117,8 +117,7 @@ impl Records {
             .get(uid)
             .into_iter()
             .flat_map(|pod| &pod.subjects)
-            .filter_map(|id| self.subjects.get_key_value(id))
-            .map(|(id, subject)| (id, &**subject))
+            .filter_map(|(id, place)| Some((id, self.subjects.at(*place)?)))
     }
 
     /// The live subjects of a pod with their records.

@@ -1,0 +1,105 @@
+//! Every known subject, live or as a tombstone, by id; and, for whoever knows it, by its place.
+//!
+//! Looking an id up compares texts of 64 digits; a pod goes through its subjects many times for each
+//! event, and so remembers their places. A place says nothing of the subject: no two engines that know
+//! the same need have the same places.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+use super::subject::Subject;
+use crate::lifecycle::SubjectId;
+
+/// Where a subject lies. It stays there until it is removed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place(usize);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Place {}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Subjects {
+    by_id: BTreeMap<SubjectId, Place>,
+    // Boxed: most places of a node that has calmed down are empty.
+    places: Vec<Option<Box<Subject>>>,
+    empty: Vec<Place>,
+}
+
+impl Subjects {
+    pub(super) fn get(&self, id: &SubjectId) -> Option<&Subject> {
+        self.at(*self.by_id.get(id)?)
+    }
+
+    pub(super) fn get_mut(&mut self, id: &SubjectId) -> Option<&mut Subject> {
+        self.at_mut(*self.by_id.get(id)?)
+    }
+
+    pub(super) fn contains_key(&self, id: &SubjectId) -> bool {
+        self.by_id.contains_key(id)
+    }
+
+    pub(super) fn at(&self, place: Place) -> Option<&Subject> {
+        self.places.get(place.0)?.as_deref()
+    }
+
+    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut Subject> {
+        self.places.get_mut(place.0)?.as_deref_mut()
+    }
+
+    /// Puts a subject in, in place of the one with its id if there is one.
+    pub(super) fn insert(&mut self, id: SubjectId, subject: Subject) -> Place {
+        let place = self.by_id.get(&id).copied();
+        let place = place.or_else(|| self.empty.pop()).unwrap_or_else(|| {
+            self.places.push(None);
+            Place(self.places.len() - 1)
+        });
+        if let Some(held) = self.places.get_mut(place.0) {
+            *held = Some(Box::new(subject));
+        }
+        self.by_id.insert(id, place);
+        place
+    }
+
+    pub(super) fn remove(&mut self, id: &SubjectId) -> Option<Box<Subject>> {
+        let place = self.by_id.remove(id)?;
+        self.empty.push(place);
+        self.places.get_mut(place.0)?.take()
+    }
+
+    /// In order of id.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&SubjectId, &Subject)> {
+        let held = |(id, place): (_, &Place)| Some((id, self.at(*place)?));
+        self.by_id.iter().filter_map(held)
+    }
+
+    /// In no order that means anything: nothing that depends on it may be done.
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Subject> {
+        self.places.iter_mut().filter_map(Option::as_deref_mut)
+    }
+}
+
+impl PartialEq for Subjects {
+    fn eq(&self, other: &Self) -> bool {
+        self.by_id.len() == other.by_id.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Subjects {}
+
+impl Hash for Subjects {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.by_id.len().hash(state);
+        for entry in self.iter() {
+            entry.hash(state);
+        }
+    }
+}
