@@ -144,6 +144,10 @@ mod tests {
             "  missing: of 38\n    starts no event\n    came"
         );
         assert_eq!(
+            wrapped("one\n  two three\n", 2, Some(9)),
+            "one\n  two\n  three\n"
+        );
+        assert_eq!(
             wrapped("averylongword is", 2, Some(5)),
             "averylongword\n  is"
         );
