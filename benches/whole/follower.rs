@@ -22,7 +22,7 @@ use crate::task::{Figures, Task, What};
 /// Longer than a relist or a burst takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// For so long nothing came: that was all.
+/// For so long nothing was told: perhaps that was all.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Longer than any measurement: a relist that comes only when asked for.
@@ -374,10 +374,24 @@ async fn burst(task: &Task, audits: Duration) -> Figures {
     let began = stamp.expect("an event told it").0;
     let mut last = followed.clock.now();
     let mut delivered = 1;
-    while let Ok(Some(event)) = timeout(SILENCE, followed.events.next()).await {
-        delivered += 1;
-        if event.source == Source::Event {
-            last = followed.clock.now();
+    let mut heard = 0;
+    loop {
+        match timeout(SILENCE, followed.events.next()).await {
+            Ok(Some(event)) => {
+                delivered += 1;
+                if event.source == Source::Event {
+                    last = followed.clock.now();
+                }
+            }
+            Ok(None) => break,
+            // Messages may come of which nothing is told.
+            Err(_) => {
+                let before = heard;
+                heard = followed.stats().await.reader.messages;
+                if heard == before {
+                    break;
+                }
+            }
         }
     }
     let spent = Spent::now().since(before);
