@@ -165,7 +165,7 @@ fn whoever_may_not_connect_is_told_so_and_not_that_nobody_is_there() {
         if rustix::process::geteuid().is_root() {
             command.uid(65_534).gid(65_534);
         } else {
-            fs::set_permissions(&closed, fs::Permissions::from_mode(0)).expect("ours");
+            fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("ours");
         }
         command
     };

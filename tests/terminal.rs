@@ -59,6 +59,8 @@ fn everything_fits_80_columns() {
         ("verify --simulate --for 2s", 10),
         ("replay tests/report/busy-node.yaml", 1),
         (&simulate, 4),
+        // What goes wrong is told within the width too.
+        ("pods -r /nowhere.sock || true", 4),
     ] {
         let text = shown(80, words, &[]);
         assert!(text.lines().count() >= lines, "{words}: {text}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use pleg::clock::Clock;
 use pleg::cri::Endpoint;
-use pleg::engine::{Freshness, Mode};
+use pleg::engine::{Counters, Freshness, Mode};
 use pleg::feed::{Subscription, WatchFrom};
 use pleg::lifecycle::{LifecycleKind, Mark, Mono, PodUid, ReportedState, Source};
 use pleg::{Builder, Pleg, Stats};
@@ -217,6 +217,7 @@ async fn relists(task: &Task, times: u32) -> Figures {
     let channel = bare_channel(task).await;
     let limits = limits::of_lists(&mut BareClient::over(channel), times).await;
     put(&mut figures, "grpc", millis(limits.over_grpc));
+    put(&mut figures, "grpc allocations", float(limits.allocations));
     put(&mut figures, "prost", millis(limits.through_prost));
     put(&mut figures, "socket", millis(limits.through_a_socket));
     put(
@@ -349,6 +350,17 @@ fn between(figures: &mut Figures, earlier: &Stats, later: &Stats) {
     put(figures, "calls", calls(later) - calls(earlier));
     let dropped = later.reader.dropped - earlier.reader.dropped;
     put(figures, "dropped", float(dropped));
+    let (later, earlier) = (&later.engine.counters, &earlier.engine.counters);
+    let grown = |count: fn(&Counters) -> u64| float(count(later) - count(earlier));
+    put(figures, "missed", grown(|it| it.missed.values().sum()));
+    put(
+        figures,
+        "contradictions",
+        grown(|it| it.contradictions.values().sum()),
+    );
+    put(figures, "ignored", grown(|it| it.ignored.values().sum()));
+    put(figures, "unjudged", grown(|it| it.unjudged_absences));
+    put(figures, "unsettled", grown(|it| it.unsettled_reads));
 }
 
 async fn burst(task: &Task, audits: Duration) -> Figures {

@@ -15,6 +15,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
+use crate::memory::asked;
 use crate::process::{cpu, thread_cpu};
 
 /// The messages of the subset that is read, as prost decodes them.
@@ -110,28 +111,33 @@ impl BareClient {
 pub(crate) struct Limits {
     pub(crate) bytes: usize,
     pub(crate) over_grpc: Duration,
+    /// Of the same.
+    pub(crate) allocations: u64,
     pub(crate) through_prost: Duration,
     pub(crate) through_a_socket: Duration,
 }
 
 pub(crate) async fn of_lists(client: &mut BareClient, times: u32) -> Limits {
     let (sandboxes, containers) = client.lists().await;
+    let asked_before = asked();
     let before = cpu();
     for _ in 0..times {
         black_box(client.lists().await);
     }
-    let over_grpc = (cpu() - before) / times;
+    let over_grpc = cpu().saturating_sub(before) / times;
+    let allocations = asked().allocations - asked_before.allocations;
     let before = thread_cpu();
     for _ in 0..times {
         let sandboxes = cri::ListPodSandboxResponse::decode(black_box(&*sandboxes));
         let containers = cri::ListContainersResponse::decode(black_box(&*containers));
         black_box((sandboxes.expect("a list"), containers.expect("a list")));
     }
-    let through_prost = (thread_cpu() - before) / times;
+    let through_prost = thread_cpu().saturating_sub(before) / times;
     let bytes = sandboxes.len() + containers.len();
     Limits {
         bytes,
         over_grpc,
+        allocations: allocations / u64::from(times),
         through_prost,
         through_a_socket: socket(bytes, times),
     }
@@ -156,7 +162,7 @@ fn socket(bytes: usize, times: u32) -> Duration {
     while here.read(&mut buffer).expect("somebody writes") > 0 {
         black_box(&buffer);
     }
-    let spent = thread_cpu() - before;
+    let spent = thread_cpu().saturating_sub(before);
     writer.join().expect("it ends");
     spent / times
 }

@@ -118,6 +118,14 @@ impl Section {
         );
     }
 
+    /// Adds a line, if its figure was anything but zero in some run.
+    pub(crate) fn add_if_any(&mut self, runs: &[Figures], line: &Line) {
+        let any = |run: &Figures| run.get(&line.figure).is_some_and(|figure| *figure != 0.0);
+        if runs.iter().any(any) {
+            self.add(runs, line);
+        }
+    }
+
     /// Prints it, and gives how many goals were missed.
     pub(crate) fn print(&self) -> usize {
         println!("{}", self.text);

@@ -66,7 +66,13 @@ impl Engine {
             return false;
         }
         let revision = self.next_revision();
-        let status = status.map(|status| Arc::new(PodStatus { revision, ..status }));
+        let status = status.map(|mut status| {
+            status.revision = revision;
+            // It is kept until it changes.
+            status.sandboxes.shrink_to_fit();
+            status.containers.shrink_to_fit();
+            Arc::new(status)
+        });
         if let Some(pod) = self.records.pods.get_mut(uid) {
             pod.published.clone_from(&status);
             for place in pod.subjects.values() {

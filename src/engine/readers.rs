@@ -37,7 +37,7 @@ impl Engine {
         let found = self
             .waiting
             .iter()
-            .find(|uid| self.records.pods.get(*uid).is_some_and(waits))
+            .find(|uid| self.records.pods.get(*uid).is_some_and(|pod| waits(pod)))
             .cloned();
         if let Some(uid) = found
             && let Some(pod) = self.records.pods.get_mut(&uid)

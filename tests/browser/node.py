@@ -43,7 +43,7 @@ class Node:
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith("PLEG_")}
         self.daemon = subprocess.Popen(
-            [self.pleg, "--log-level", "info", "--runtime-endpoint", f"unix://{self.socket}", "run",
+            [self.pleg, "run", "--runtime-endpoint", f"unix://{self.socket}",
              "--http-listen", self.address, "--grpc-listen", f"unix://{self.work}/pleg.sock"],
             stdout=log, stderr=log, env=environment, cwd=self.work)
 

@@ -110,7 +110,7 @@ async fn watched(extent: Extent, simulated: &Simulated, daemon: &Daemon, socket:
     })
     .await;
     let seconds = clock.now().mono.since(began).as_secs_f64();
-    let spent = (cpu_of(process) - before).as_secs_f64();
+    let spent = cpu_of(process).saturating_sub(before).as_secs_f64();
     let (now, most) = resident(&process.to_string());
     let figures = [
         ("share of a core", 100.0 * spent / seconds),

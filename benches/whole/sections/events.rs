@@ -91,8 +91,22 @@ fn costs() -> [Line; 2] {
 fn among(section: &mut Section, figures: &[Figures]) {
     let messages = line("messages a second", "messages a second", "");
     section.add(figures, &messages);
+    besides(section, figures);
+}
+
+/// What else was done, and why.
+fn besides(section: &mut Section, figures: &[Figures]) {
     section.add(figures, &line("relists in all", "relists", ""));
     section.add(figures, &line("calls in all", "calls", ""));
+    for (what, figure) in [
+        ("changes that no message told", "missed"),
+        ("messages that contradicted themselves", "contradictions"),
+        ("messages that changed nothing", "ignored"),
+        ("absences that a list could not judge", "unjudged"),
+        ("reads of pods that may change untold", "unsettled"),
+    ] {
+        section.add_if_any(figures, &line(what, figure, ""));
+    }
 }
 
 pub(super) fn burst(extent: Extent) -> Section {
@@ -141,8 +155,7 @@ pub(super) fn burst(extent: Extent) -> Section {
             &figures,
             &line("messages dropped", "dropped", "").at_most(0.0),
         );
-        section.add(&figures, &line("relists meanwhile", "relists", ""));
-        section.add(&figures, &line("calls meanwhile", "calls", ""));
+        besides(&mut section, &figures);
         let memory = line("peak RSS", "peak rss", "MiB").reference("106 MiB for a tenth of it");
         section.add(
             &figures,

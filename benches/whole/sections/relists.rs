@@ -94,6 +94,7 @@ pub(super) fn unchanged(extent: Extent) -> Section {
         section.add(
             &figures,
             &line("allocations", "allocations", "")
+                .limit("gRPC", "grpc allocations")
                 .reference(reference.allocations)
                 .at_most(count(pods * 3) / 10.0),
         );
@@ -133,7 +134,9 @@ pub(super) fn large(extent: Extent) -> Section {
         );
         section.add(
             &figures,
-            &line("allocations", "allocations", "").at_most(1000.0),
+            &line("allocations", "allocations", "")
+                .limit("gRPC", "grpc allocations")
+                .at_most(1000.0),
         );
         section.add(&figures, &line("peak RSS, polling", "peak rss", "MiB"));
     }

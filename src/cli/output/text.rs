@@ -52,32 +52,36 @@ pub(crate) fn id(id: &str, cut: bool) -> String {
     }
 }
 
-/// Text broken between words, so that no line is longer than the screen if there is one; what follows
-/// the first line is indented. A word that is longer than a line stays whole.
+/// Text whose lines are broken between words, so that none is longer than the screen if there is one;
+/// what is broken off is indented. A word that is longer than a line stays whole.
 pub(crate) fn wrapped(text: &str, indent: usize, width: Option<usize>) -> String {
     let Some(width) = width else {
         return text.to_owned();
     };
-    let mut lines = String::with_capacity(text.len());
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| wrapped_line(line, indent, width))
+        .collect();
+    lines.join("\n")
+}
+
+fn wrapped_line(line: &str, indent: usize, width: usize) -> String {
+    let mut text = String::with_capacity(line.len());
     let mut column = 0;
-    for (number, word) in text.split(' ').enumerate() {
+    for (number, word) in line.split(' ').enumerate() {
         let length = word.chars().count();
         if number > 0 && column + 1 + length > width {
-            lines.push('\n');
-            lines.extend(std::iter::repeat_n(' ', indent));
+            text.push('\n');
+            text.extend(std::iter::repeat_n(' ', indent));
             column = indent;
         } else if number > 0 {
-            lines.push(' ');
+            text.push(' ');
             column += 1;
         }
-        lines.push_str(word);
-        // A line break of the text's own begins a line.
-        column = match word.rsplit_once('\n') {
-            Some((_, rest)) => rest.chars().count(),
-            None => column + length,
-        };
+        text.push_str(word);
+        column += length;
     }
-    lines
+    text
 }
 
 fn push_harmless(harmless: &mut String, character: char) {
@@ -138,6 +142,10 @@ mod tests {
         assert_eq!(
             wrapped(text, 4, Some(20)),
             "  missing: of 38\n    starts no event\n    came"
+        );
+        assert_eq!(
+            wrapped("one\n  two three\n", 2, Some(9)),
+            "one\n  two\n  three\n"
         );
         assert_eq!(
             wrapped("averylongword is", 2, Some(5)),

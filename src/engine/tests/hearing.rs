@@ -81,15 +81,13 @@ fn only_the_container_that_a_message_is_about_is_put_into_its_sandbox() {
     node.world.create("S1", "c2");
     node.world.create("S1", "c3");
     node.tell(Created, "c3");
-    let containers = node.cache["P"].containers.iter();
-    let sandboxes: BTreeMap<_, _> = containers
-        .map(|container| {
-            let sandbox = container.sandbox_id.as_ref();
-            (container.id.as_str(), sandbox.map(|id| id.as_str()))
-        })
-        .collect();
-    assert_eq!(sandboxes["c2"], None);
-    assert_eq!(sandboxes["c3"], Some("S1"));
+    let sandbox_of = |id: &str| {
+        let mut containers = node.cache["P"].containers.iter();
+        let container = containers.find(|container| container.id.as_str() == id);
+        container.and_then(|container| container.sandbox_id.clone())
+    };
+    assert_eq!(sandbox_of("c2"), None);
+    assert_eq!(sandbox_of("c3"), Some("S1".into()));
 }
 
 /// A snapshot may leave labels out; a filter by the pod's uid shows the sandbox all the same.

@@ -313,7 +313,6 @@ fn a_death_waits_for_a_status_that_shows_it() {
 #[test]
 fn an_inspection_sent_before_the_list_that_wants_one_is_followed_by_another() {
     let mut node = Node::with_c1();
-    node.request_relist("P");
     node.hold(Call::Inspect);
     node.request_relist("P");
     node.world.exit("c1", 7);
