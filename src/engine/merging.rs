@@ -7,6 +7,10 @@
 //! Where building went past the plan: news of an unknown id was to be stale only if its read was sent before
 //! the newest full relist. The model check showed the same need the other way round: a full relist that was
 //! sent before a read that has vouched for the pod since may bring back what that read saw gone.
+//!
+//! What a full list shows of a pod that nobody can name (an unknown item that cannot be read, a container
+//! without labels whose sandbox is such an item) keeps the list from vouching for nobody: one sandbox without
+//! metadata would otherwise leave every reader of a removed pod waiting for ever.
 
 use std::collections::BTreeSet;
 

@@ -372,12 +372,17 @@ impl Oracle {
         Ok(())
     }
 
-    /// The list that is being applied, from `mark` on, hides a subject.
+    /// The list that is being applied, from `mark` on, hides a subject, and with a sandbox the containers
+    /// whose pod only that sandbox names.
     fn hide(&mut self, mark: Mark) {
-        if let Some(subject) = self.hides.map(Subject::index)
-            && !self.was_shown[subject]
-        {
-            self.hidden[subject] = Some(mark);
+        let Some(hidden) = self.hides else { return };
+        let names_its_containers = self.cast.is_sandbox(hidden) && !self.cast.labelled;
+        for subject in self.cast.subjects() {
+            let is_hidden =
+                subject == hidden || names_its_containers && !self.cast.is_sandbox(subject);
+            if is_hidden && !self.was_shown[subject.index()] {
+                self.hidden[subject.index()] = Some(mark);
+            }
         }
     }
 
