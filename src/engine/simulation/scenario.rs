@@ -111,9 +111,10 @@ impl Writer {
         } else {
             "startRuntime"
         });
-        let late: String = (1..=self.subscribers)
-            .map(|number| format!(", late{number}: anything"))
-            .collect();
+        let mut late = String::new();
+        for number in 1..=self.subscribers {
+            let _ = write!(late, ", late{number}: anything");
+        }
         let _ = write!(
             text,
             "  - after: {waited}ms\n    do: [{}]\n  - after: 1000s\n    \
