@@ -63,8 +63,13 @@ grep -q 'relistPeriod: 1s *# /etc/pleg/config.yaml:' <<<"$settings" || die "run 
 mkdir -p "$root/run/pleg"
 chroot "$root" /usr/bin/pleg run --simulate --http-listen off 2>"$work/daemon" &
 daemon=$!
-for _ in $(seq 50); do [ ! -S "$root/run/pleg/pleg.sock" ] || break; sleep 0.1; done
-inside pleg status >"$work/status" || die "the daemon is not healthy: $(cat "$work/status" "$work/daemon")"
+# It listens before it has listed anything, and is healthy once it has.
+healthy=
+for _ in $(seq 100); do
+    if inside pleg status >"$work/status" 2>&1; then healthy=yes; break; fi
+    sleep 0.1
+done
+[ -n "$healthy" ] || die "the daemon is not healthy: $(cat "$work/status" "$work/daemon")"
 kill "$daemon" && wait "$daemon" || die "the daemon does not end well"
 daemon=
 # systemd takes its folder away with the unit; here nobody does.
