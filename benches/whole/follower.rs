@@ -340,6 +340,10 @@ async fn churn(task: &Task, audits: Duration, window: Duration, subscribers: usi
     );
     between(&mut figures, &stats, &later);
     put(&mut figures, "peak rss", resident("self").1);
+    followed.pleg.shutdown().await;
+    let mut bare = BareClient::over(bare_channel(task).await);
+    let each = limits::of_messages(&mut bare, &followed.clock, window / 2).await;
+    put(&mut figures, "bare stream", each);
     figures
 }
 

@@ -106,6 +106,29 @@ impl BareClient {
     }
 }
 
+/// Processor time of one message of the event stream that nobody looks at, in µs, over a while.
+pub(crate) async fn of_messages(client: &mut BareClient, clock: &Clock, time: Duration) -> f64 {
+    let path = PathAndQuery::from_static("/runtime.v1.RuntimeService/GetContainerEvents");
+    let request = Request::new(Bytes::new());
+    client.0.ready().await.expect("a connection");
+    let answer = client.0.server_streaming(request, path, Bare).await;
+    let mut messages = answer.expect("a stream").into_inner();
+    // What had gathered without a client comes first.
+    let warm = clock.now().mono.after(Duration::from_secs(1));
+    let end = warm.after(time);
+    let (mut before, mut count) = (cpu(), 0.0);
+    while clock.now().mono < end {
+        let message = messages.message().await.expect("a message");
+        if clock.now().mono < warm {
+            before = cpu();
+        } else {
+            count += 1.0;
+        }
+        black_box(message);
+    }
+    cpu().saturating_sub(before).as_secs_f64() * 1e6 / count
+}
+
 /// Processor time of one pair of lists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {

@@ -82,7 +82,9 @@ fn delay(node: &str, [p50, p99]: [&str; 2]) -> [Line; 2] {
 
 fn costs() -> [Line; 2] {
     [
-        line("CPU of a message", "cpu each", "µs").reference("≈ 990 µs"),
+        line("CPU of a message", "cpu each", "µs")
+            .limit("gRPC", "bare stream")
+            .reference("≈ 990 µs"),
         line("allocations of a message", "allocations each", "").reference("1,081 to 1,262"),
     ]
 }
