@@ -193,7 +193,7 @@ impl Engine {
         };
         self.clock.observe(self.now);
         let at = self.point();
-        let may_relist = matches!(input, Input::Start | Input::Wake);
+        let is_wake = matches!(input, Input::Start | Input::Wake);
         match input {
             Input::Start => self.heartbeat_due = self.now.mono,
             Input::Wake => {}
@@ -218,7 +218,7 @@ impl Engine {
             Input::RequestReinspect { uid } => self.reinspect_requested(uid, at),
             Input::Shutdown => return self.stop(),
         }
-        self.proceed(may_relist);
+        self.proceed(is_wake);
     }
 
     /// The next thing to do, in order; `None` when all is said.
@@ -343,18 +343,21 @@ impl Engine {
     ///
     /// A full relist begins only with a `Wake`: the caller may hold stream messages that came before
     /// this moment, and once a list has begun whatever they tell of ids unheard of is stale (law 2.5).
-    fn proceed(&mut self, may_relist: bool) {
+    /// Nor is anything missed before: whoever is behind by more than the grace has the message already.
+    fn proceed(&mut self, is_wake: bool) {
         let at = self.point();
-        self.judge_expectations(at);
-        if self.trust.close_audits(at, &self.settings) {
-            self.supervisor.audit_was_clean(at.at);
+        if is_wake {
+            self.judge_expectations(at);
+            if self.trust.close_audits(at, &self.settings) {
+                self.supervisor.audit_was_clean(at.at);
+            }
         }
         self.supervisor.age(at.at);
         self.wake_pods(at);
         self.open_stream_if_due();
         self.update_mode();
         self.heartbeat_if_due();
-        if may_relist {
+        if is_wake {
             self.relist_if_due();
         }
         self.publish_touched();

@@ -261,3 +261,26 @@ fn a_miss_names_what_did_not_come() {
         }]
     );
 }
+
+/// Whoever follows the stream is behind: what waits to be taken is not missing, however long it waits.
+#[test]
+fn messages_that_wait_for_longer_than_the_grace_are_no_misses() {
+    let mut node = Node::with_c1();
+    node.world.run("S1", "c2");
+    node.tell(Started, "c2");
+    node.wait(5.0);
+    node.world.exit("c1", 1);
+    node.world.exit("c2", 1);
+    node.relist();
+    let session = node.session.expect("a stream is open");
+    let later = node.elapsed + Duration::from_secs(3);
+    node.pass_to(later);
+    for id in ["c1", "c2"] {
+        let event = node.event(Stopped, id);
+        let message = Input::StreamMessage { session, event };
+        node.engine.handle(node.now(), message);
+    }
+    node.handle(Input::Wake);
+    node.wait(10.0);
+    assert_eq!(node.misses(), 0);
+}
