@@ -35,22 +35,6 @@ fn a_silent_stream_is_not_proven_by_reads_that_agree_with_each_other() {
     assert!((node.period() - 30.0).abs() < f64::EPSILON);
 }
 
-/// What the stream told was true, and then it failed to tell more.
-#[test]
-fn a_stream_is_not_proven_by_a_read_that_finds_more_than_it_told() {
-    let mut node = Node::new();
-    node.start();
-    node.wait(5.0);
-    node.world.sandbox("P", "S1", "A");
-    node.world.create("S1", "c1");
-    let created = node.event(Created, "c1");
-    node.world.start("c1");
-    node.send(created);
-    node.world.sandboxes.clear();
-    node.relist();
-    assert!(!node.engine.trust.proven);
-}
-
 #[test]
 fn what_the_stream_told_in_a_refused_message_is_no_miss() {
     let mut node = Node::with_c1();
