@@ -218,7 +218,6 @@ mod tests {
 
     const STARTED: SubjectEvent = (SubjectKind::Container, EventKind::Started);
     const STOPPED: SubjectEvent = (SubjectKind::Container, EventKind::Stopped);
-    const SANDBOX_STOPPED: SubjectEvent = (SubjectKind::Sandbox, EventKind::Stopped);
 
     fn second(n: u64) -> SeqPoint {
         SeqPoint {
@@ -257,7 +256,8 @@ mod tests {
         // That another kind was missed too makes it no kind that comes.
         trust.miss(STARTED, second(1), &settings);
         // Nor does what comes of sandboxes say anything of containers.
-        trust.delivered(SANDBOX_STOPPED);
+        trust.delivered((SubjectKind::Sandbox, EventKind::Stopped));
+        trust.delivered((SubjectKind::Sandbox, EventKind::Started));
         assert_eq!(gaps(&trust), []);
     }
 

@@ -38,6 +38,7 @@ fn a_pod_that_is_gone_and_forgotten_leaves_nothing_behind() {
 fn readers_of_pods_that_never_were_leave_nothing_behind_and_publish_nothing() {
     let mut node = Node::trusted();
     let before = node.revision;
+    node.hold(Call::FullRelist);
     node.hold(Call::PodRelist);
     let reader = node.read("nobody");
     assert!(knows(&node, "nobody"));
