@@ -130,8 +130,7 @@ fn whoever_waits_for_a_pod_has_it_read_as_soon_as_a_list_may_judge() {
     node.tell(Started, "c2");
     node.world.remove("c2");
     node.request_relist("P");
-    let without_a_reader = node.take_asked();
-    assert_eq!(without_a_reader[0], "Relist(P)");
+    assert_eq!(node.take_asked()[0], "Relist(P)");
     let reader = node.read("P");
     node.at(0.9);
     assert_eq!(node.answer(reader), None);
