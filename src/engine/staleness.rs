@@ -89,7 +89,9 @@ mod tests {
         ] {
             assert_eq!(ClockGuard::usable(absurd, now), None, "{absurd}");
         }
-        assert_eq!(ClockGuard::usable(NOON, now), Some(UnixNanos(NOON)));
+        for sane in [NOON, NOON + SECOND] {
+            assert_eq!(ClockGuard::usable(sane, now), Some(UnixNanos(sane)));
+        }
     }
 
     #[test]

@@ -103,3 +103,69 @@ impl Hash for Subjects {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::DefaultHasher;
+
+    use super::*;
+    use crate::engine::subject::{Details, Origin};
+    use crate::lifecycle::{
+        Knowledge, ReportedState, SandboxDetails, SeqPoint, Source, UnixNanos, Window,
+    };
+
+    fn id(name: &str) -> SubjectId {
+        SubjectId::Sandbox(name.into())
+    }
+
+    fn sandbox(state: ReportedState) -> Subject {
+        let window = Window {
+            begun: SeqPoint::default(),
+            seen: SeqPoint::default(),
+        };
+        let origin = Origin {
+            source: Source::Relist,
+            runtime_stamp: None,
+            seen_at: UnixNanos(0),
+            initial: false,
+        };
+        let details = Details::Sandbox(SandboxDetails::default());
+        let knowledge = Knowledge::from_read(state, window);
+        Subject::new("pod".into(), knowledge, details, true, origin)
+    }
+
+    fn ready(names: &[&str]) -> Subjects {
+        let mut subjects = Subjects::default();
+        for name in names {
+            subjects.insert(id(name), sandbox(ReportedState::Running));
+        }
+        subjects
+    }
+
+    fn hash_of(subjects: &Subjects) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        subjects.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The model check counts a state once: whatever it can be reached by.
+    #[test]
+    fn the_same_subjects_are_equal_whatever_places_they_came_to_lie_in() {
+        let straight = ready(&["a", "b"]);
+        let mut detour = ready(&["b", "c", "a"]);
+        detour.remove(&id("c"));
+        assert!(straight == detour);
+        assert_eq!(hash_of(&straight), hash_of(&detour));
+    }
+
+    #[test]
+    fn other_subjects_or_other_knowledge_of_them_are_not_equal() {
+        let known = ready(&["a", "b"]);
+        let mut ended = ready(&["a", "b"]);
+        ended.insert(id("b"), sandbox(ReportedState::Exited));
+        for other in [ready(&["a"]), ready(&["a", "c"]), ended] {
+            assert!(known != other);
+            assert_ne!(hash_of(&known), hash_of(&other));
+        }
+    }
+}

@@ -210,3 +210,104 @@ impl Trust {
         self.kinds.keys().copied().filter(|kind| self.is_gap(*kind))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::{EventKind, SubjectKind};
+
+    const STARTED: SubjectEvent = (SubjectKind::Container, EventKind::Started);
+    const STOPPED: SubjectEvent = (SubjectKind::Container, EventKind::Stopped);
+
+    fn second(n: u64) -> SeqPoint {
+        SeqPoint {
+            at: Mono(n * 1_000_000_000),
+            count: n + 1,
+        }
+    }
+
+    fn gaps(trust: &Trust) -> Vec<SubjectEvent> {
+        trust.gaps().collect()
+    }
+
+    /// A container's end was missed so often.
+    fn missed(times: u64) -> Trust {
+        let settings = Settings::default();
+        let mut trust = Trust::new(&settings);
+        for _ in 0..times {
+            trust.miss(STOPPED, second(1), &settings);
+        }
+        trust
+    }
+
+    #[test]
+    fn what_never_came_while_others_of_its_subject_did_is_a_gap() {
+        let mut trust = missed(MISSES_OF_A_GAP);
+        trust.delivered(STARTED);
+        assert_eq!(gaps(&trust), [STOPPED]);
+        trust.delivered(STOPPED);
+        assert_eq!(gaps(&trust), []);
+    }
+
+    #[test]
+    fn a_stream_that_tells_nothing_of_containers_is_broken_and_has_no_gap() {
+        let settings = Settings::default();
+        let mut trust = missed(MISSES_OF_A_GAP);
+        // That another kind was missed too makes it no kind that comes.
+        trust.miss(STARTED, second(1), &settings);
+        // Nor does what comes of sandboxes say anything of containers.
+        trust.delivered((SubjectKind::Sandbox, EventKind::Stopped));
+        trust.delivered((SubjectKind::Sandbox, EventKind::Started));
+        assert_eq!(gaps(&trust), []);
+    }
+
+    #[test]
+    fn fewer_misses_are_no_gap_yet() {
+        let mut trust = missed(MISSES_OF_A_GAP - 1);
+        trust.delivered(STARTED);
+        assert_eq!(gaps(&trust), []);
+    }
+
+    #[test]
+    fn another_version_of_the_runtime_has_no_known_gaps() {
+        let mut trust = missed(MISSES_OF_A_GAP);
+        trust.delivered(STARTED);
+        trust.forget_gaps();
+        assert_eq!(gaps(&trust), []);
+        assert!(!trust.is_sent(STARTED));
+    }
+
+    #[test]
+    fn only_what_was_delivered_is_known_to_be_sent() {
+        let mut trust = missed(1);
+        assert!(!trust.is_sent(STOPPED) && !trust.is_sent(STARTED));
+        trust.delivered(STARTED);
+        assert!(!trust.is_sent(STOPPED) && trust.is_sent(STARTED));
+        trust.delivered(STARTED);
+        assert!(trust.is_sent(STARTED));
+    }
+
+    #[test]
+    fn the_newest_audits_are_watched_and_no_others() {
+        let mut trust = missed(0);
+        for n in 1..=7 {
+            trust.begin_audit(second(n), second(n));
+        }
+        let begun: Vec<SeqPoint> = trust.audits.iter().map(|audit| audit.begun).collect();
+        assert_eq!(begun, [3, 4, 5, 6, 7].map(second));
+    }
+
+    #[test]
+    fn the_next_audit_to_close_is_the_oldest_open_one() {
+        let settings = Settings::default();
+        let mut trust = missed(0);
+        assert_eq!(trust.next_close(), None);
+        trust.begin_audit(second(10), second(10));
+        trust.begin_audit(second(11), second(11));
+        assert_eq!(trust.next_close(), Some(second(12).at));
+        trust.close_audits(second(12), &settings);
+        assert_eq!(trust.next_close(), Some(second(13).at));
+        trust.close_audits(second(13), &settings);
+        assert_eq!(trust.next_close(), None);
+    }
+}

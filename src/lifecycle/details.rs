@@ -200,3 +200,129 @@ fn fill(kept: &mut Arc<str>, told: &Arc<str>) {
         kept.clone_from(told);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MADE: UnixNanos = UnixNanos(1);
+    const SINCE: UnixNanos = UnixNanos(2);
+
+    fn status(state: ReportedState) -> ContainerStatus {
+        ContainerStatus {
+            id: "c1".into(),
+            pod: None,
+            name: "app".into(),
+            attempt: 0,
+            state,
+            created_at: Some(MADE),
+            started_at: None,
+            finished_at: None,
+            exit_code: 0,
+            reason: "".into(),
+            message: "".into(),
+            image: "image:1".into(),
+            image_ref: "sha256:1".into(),
+        }
+    }
+
+    fn ended(reason: &str, finished_at: Option<UnixNanos>) -> ContainerStatus {
+        ContainerStatus {
+            reason: reason.into(),
+            finished_at,
+            ..status(ReportedState::Exited)
+        }
+    }
+
+    #[test]
+    fn a_list_tells_of_a_sandbox_which_try_it_is_and_when_it_was_made() {
+        let mut known = SandboxDetails::default();
+        let mut listing = SandboxListing {
+            id: "S1".into(),
+            pod: crate::lifecycle::PodIdentity {
+                uid: "P".into(),
+                namespace: "default".into(),
+                name: "p".into(),
+            },
+            attempt: 2,
+            state: ReportedState::Running,
+            created_at: Some(MADE),
+            labelled: true,
+        };
+        known.take_listing(&listing);
+        assert_eq!((known.attempt, known.created_at), (2, Some(MADE)));
+        listing.created_at = None;
+        known.take_listing(&listing);
+        assert_eq!(known.created_at, Some(MADE));
+    }
+
+    #[test]
+    fn a_list_tells_of_a_container_in_which_sandbox_it_runs_and_which_try_it_is() {
+        let mut unseen = status(ReportedState::Running);
+        unseen.created_at = None;
+        let mut known = ContainerDetails::from_status(&unseen);
+        known.take_listing(&ContainerListing {
+            id: "c1".into(),
+            sandbox: Some("S1".into()),
+            pod: None,
+            name: "app".into(),
+            attempt: 3,
+            state: ReportedState::Running,
+            created_at: Some(MADE),
+            image: "".into(),
+            image_ref: "".into(),
+        });
+        assert_eq!(known.sandbox, Some("S1".into()));
+        assert_eq!((known.attempt, known.created_at), (3, Some(MADE)));
+    }
+
+    #[test]
+    fn images_are_replaced_by_a_later_status_alone_and_never_by_nothing() {
+        let mut known = ContainerDetails::from_status(&status(ReportedState::Running));
+        let images = |known: &ContainerDetails| [known.image.clone(), known.image_ref.clone()];
+        let mut newer = status(ReportedState::Running);
+        newer.image = "image:2".into();
+        newer.image_ref = "sha256:2".into();
+        known.take_status(&newer, Standing::Overlapping);
+        assert_eq!(images(&known), ["image:1".into(), "sha256:1".into()]);
+        known.take_status(&newer, Standing::Later);
+        assert_eq!(images(&known), ["image:2".into(), "sha256:2".into()]);
+        newer.image = "".into();
+        newer.image_ref = "".into();
+        known.take_status(&newer, Standing::Later);
+        assert_eq!(images(&known), ["image:2".into(), "sha256:2".into()]);
+    }
+
+    #[test]
+    fn a_report_of_an_end_that_lacks_what_another_has_contradicts_nothing() {
+        let whole = ended("Error", Some(SINCE));
+        for less in [ended("", Some(SINCE)), ended("Error", None)] {
+            for (first, second) in [(&whole, &less), (&less, &whole), (&less, &less)] {
+                let mut known = ContainerDetails::from_status(first);
+                assert!(!known.take_status(second, Standing::Overlapping));
+            }
+            let mut known = ContainerDetails::from_status(&less);
+            known.take_status(&whole, Standing::Overlapping);
+            let end = known.end.expect("it ended");
+            assert_eq!((&*end.reason, end.finished_at), ("Error", Some(SINCE)));
+        }
+    }
+
+    #[test]
+    fn two_reports_of_one_end_that_differ_contradict_each_other_and_the_first_stays() {
+        let whole = ended("Error", Some(SINCE));
+        let mut another_code = whole.clone();
+        another_code.exit_code = 1;
+        let others = [
+            another_code,
+            ended("OOMKilled", Some(SINCE)),
+            ended("Error", Some(MADE)),
+        ];
+        for other in others {
+            let mut known = ContainerDetails::from_status(&whole);
+            let before = known.clone();
+            assert!(known.take_status(&other, Standing::Overlapping));
+            assert_eq!(known, before);
+        }
+    }
+}

@@ -444,6 +444,32 @@ mod tests {
     }
 
     #[test]
+    fn a_subject_keeps_who_told_of_it_first_and_when() {
+        let mut by_event = Knowledge::from_event(ReportedState::Created, point(100, 3));
+        let mut by_read = Knowledge::from_read(ReportedState::Created, window((90, 2), (100, 3)));
+        for known in [&mut by_event, &mut by_read] {
+            known.hear_event(Phase::Running, point(200, 4));
+            assert_eq!(known.first_heard(), point(100, 3));
+        }
+        assert!(by_event.first_by_event() && !by_read.first_by_event());
+    }
+
+    #[test]
+    fn a_list_sent_at_the_moment_of_the_first_news_is_not_sent_after_it() {
+        let mut known = running();
+        let verdict = known.hear_absence(window((10, 2), (20, 3)), SETTLE);
+        assert!(matches!(verdict, Verdict::Unjudged { .. }));
+    }
+
+    #[test]
+    fn a_read_sent_before_the_knowledge_does_not_even_confirm_that_nothing_is_known() {
+        let mut known = running();
+        known.hear_read(ReportedState::Unknown, window((20, 3), (30, 4)), SETTLE);
+        let late = known.hear_read(ReportedState::Unknown, window((5, 1), (40, 5)), SETTLE);
+        assert_eq!(late, Verdict::Behind);
+    }
+
+    #[test]
     fn the_join_is_commutative_associative_and_idempotent() {
         let phases = [
             Phase::Created,

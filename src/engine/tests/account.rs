@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::engine::Inspection;
+use crate::lifecycle::Source;
 
 #[test]
 fn the_engine_shows_what_it_was_set_up_with_and_whom_it_speaks_to() {
@@ -214,4 +215,80 @@ fn messages_that_say_less_than_is_known_are_counted() {
     node.send(early);
     let ignored = &node.engine.counters().ignored;
     assert_eq!(ignored.get(&crate::engine::Ignored::Behind), Some(&1));
+}
+
+#[test]
+fn relists_and_the_ends_of_streams_are_counted() {
+    let mut node = Node::with_c1();
+    let before = node.engine.counters().clone();
+    node.relist();
+    node.wait(5.0);
+    node.relist();
+    node.break_stream();
+    let counters = node.engine.counters();
+    assert_eq!(counters.relists, before.relists + 2);
+    assert_eq!(counters.streams_ended, before.streams_ended + 1);
+}
+
+#[test]
+fn a_reinspect_of_an_absent_pod_is_counted_by_the_first_relist_after_it() {
+    let mut node = Node::with_c1();
+    let counted = |node: &Node| node.engine.counters().reinspects_of_absent_pods;
+    node.hold(Call::FullRelist);
+    node.relist();
+    node.request_reinspect("nobody");
+    node.release();
+    assert_eq!(counted(&node), 0);
+    node.wait(5.0);
+    node.relist();
+    assert_eq!(counted(&node), 1);
+    node.wait(5.0);
+    node.relist();
+    assert_eq!(counted(&node), 1);
+}
+
+#[test]
+fn looks_at_unsettled_pods_are_counted_and_so_is_the_relist_that_stands_for_the_rest() {
+    let mut node = Node::trusted();
+    for n in 0..12 {
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.world.create(&format!("s{n}"), &format!("c{n}"));
+        node.tell(Created, &format!("c{n}"));
+    }
+    node.wait(1.5);
+    let counters = node.engine.counters();
+    assert_eq!(counters.unsettled_reads, 8);
+    assert_eq!(counters.reads_folded_into_relists, 1);
+}
+
+#[test]
+fn doubts_and_absences_that_prove_nothing_are_counted() {
+    let mut node = Node::with_c1();
+    node.world.run("S1", "c2");
+    node.tell(Started, "c2");
+    node.world.remove("c2");
+    node.relist();
+    assert_eq!(node.engine.counters().unjudged_absences, 1);
+    node.wait(5.0);
+    assert_eq!(node.engine.counters().doubts, 0);
+    node.world.container("c1").state = ReportedState::Created;
+    node.relist();
+    assert_eq!(node.engine.counters().doubts, 1);
+}
+
+#[test]
+fn modes_sources_and_failures_are_shown_in_words() {
+    let mut node = Node::new();
+    assert_eq!(node.engine.mode().name(), "Connecting");
+    node.start();
+    node.wait(5.0);
+    assert_eq!(node.engine.mode().name(), "Evented");
+    node.break_stream();
+    assert_eq!(node.engine.mode().name(), "Polling");
+    let sources = [Source::Event, Source::Relist, Source::Inspect];
+    assert_eq!(
+        sources.map(|source| source.to_string()),
+        ["event", "relist", "inspect"]
+    );
+    assert_eq!(unavailable().to_string(), "connection refused");
 }

@@ -10,6 +10,7 @@
 mod account;
 mod breakages;
 mod budgets;
+mod foreign;
 mod found_by_model;
 mod freshness;
 mod health;
@@ -20,11 +21,14 @@ mod malformed;
 mod node;
 mod outputs;
 mod pods;
+mod records;
 mod relists;
 mod stream;
 mod supervisor;
 mod table;
 mod trust;
+mod verdicts;
+mod waiting;
 mod windows;
 mod world;
 
