@@ -142,3 +142,15 @@ fn an_unsettled_pod_is_looked_at_however_late_the_wake_comes() {
     node.handle(Input::Wake);
     assert_eq!(node.take_asked(), ["Relist(P)"]);
 }
+
+/// The watch began for the created container, which lists show; an address is in no list.
+#[test]
+fn an_address_that_comes_late_is_found_although_the_pod_was_watched_before() {
+    let mut node = Node::trusted();
+    node.world.sandbox("P", "S1", "");
+    node.world.create("S1", "c1");
+    node.relist();
+    node.world.sandbox_mut("S1").ips = vec!["A".into()];
+    node.wait(2.0);
+    assert_eq!(node.shows("P"), "[A] S1=R c1=C");
+}
