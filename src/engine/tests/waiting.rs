@@ -142,3 +142,29 @@ fn an_unsettled_pod_is_looked_at_however_late_the_wake_comes() {
     node.handle(Input::Wake);
     assert_eq!(node.take_asked(), ["Relist(P)"]);
 }
+
+/// The watch began for the created container, which lists show; an address is in no list.
+#[test]
+fn an_address_that_comes_late_is_found_although_the_pod_was_watched_before() {
+    let mut node = Node::trusted();
+    node.world.sandbox("P", "S1", "");
+    node.world.create("S1", "c1");
+    node.relist();
+    node.world.sandbox_mut("S1").ips = vec!["A".into()];
+    node.wait(2.0);
+    assert_eq!(node.shows("P"), "[A] S1=R c1=C");
+}
+
+/// Whoever saw the phases and wants the statuses of that same read gets them from it.
+#[test]
+fn a_reader_of_what_a_read_on_its_way_will_show_causes_no_other() {
+    let mut node = Node::with_c1();
+    node.hold(Call::Inspect);
+    node.request_relist("P");
+    let listed = node.observed("P").expect("the lists were applied");
+    let reader = node.read_newer_than("P", listed, Freshness::Details);
+    assert_eq!(node.answer(reader), None);
+    node.release();
+    assert_eq!(node.answer(reader).as_deref(), Some("[A] S1=R c1=R"));
+    assert_eq!(node.take_asked(), ["Relist(P)", "Inspect(S1 c1)"]);
+}
