@@ -25,8 +25,9 @@ pub(crate) struct Watchers {
     late: Vec<(usize, Subscriber)>,
     is_stalled: bool,
     delivered: Vec<Arc<LifecycleEvent>>,
-    /// When each pod last left the cache: a fold drops the `PodSync`s of pods that are gone.
-    left: BTreeMap<PodUid, Revision>,
+    /// When each pod last came into the cache: a fold drops the `PodSync`s of pods that are gone, even if
+    /// they come back.
+    came: BTreeMap<PodUid, Revision>,
 }
 
 struct Subscriber {
@@ -98,7 +99,7 @@ impl Watchers {
             late: Vec::new(),
             is_stalled: false,
             delivered: Vec::new(),
-            left: BTreeMap::new(),
+            came: BTreeMap::new(),
         })
     }
 
@@ -108,8 +109,8 @@ impl Watchers {
         revision: Revision,
         status: Option<Arc<PodStatus>>,
     ) {
-        if status.is_none() {
-            self.left.insert(uid.clone(), revision);
+        if status.is_some() && !self.cache.contains(&uid) {
+            self.came.insert(uid.clone(), revision);
         }
         self.writer.publish(uid, revision, status);
     }
@@ -269,7 +270,7 @@ impl Watchers {
             );
         }
         let unsynced = owed_syncs.iter().find(|(uid, at)| {
-            let has_stayed = self.left.get(*uid).is_none_or(|left| left < *at);
+            let has_stayed = self.came.get(*uid).is_some_and(|came| came < at);
             has_stayed && self.cache.contains(uid) && told_syncs.get(*uid) != Some(*at)
         });
         match unsynced {
