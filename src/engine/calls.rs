@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::counters::bump;
-use super::settings::SETTLE;
+use super::settings::{SETTLE, UNCONFIRMED_SUBJECTS};
 use super::{
     Answer, Call, Engine, Failure, FailureKind, Mode, ModeChange, Note, Output, Question, RequestId,
 };
@@ -233,6 +233,10 @@ impl Engine {
     /// was told, a container that was made while the last list was on its way. A busy node always has some
     /// of those, so relists for them alone come ever further apart, and take a hundredth of the time at most.
     pub(super) fn want_relist_for_proof(&mut self, at: Mono) {
+        // Only so many subjects may be known by events alone; a list lets go of those that have passed.
+        if self.records.unconfirmed.len() > UNCONFIRMED_SUBJECTS / 4 {
+            return self.want_relist_at(at);
+        }
         let took = self.relists.took.saturating_mul(100).min(LONGEST_PROOF);
         self.want_relist_after(self.relists.proof_rest.max(took), at);
     }
