@@ -248,15 +248,11 @@ impl Engine {
         let mut absent = Vec::new();
         match scope {
             Scope::Node => {
-                let unlisted = self
-                    .records
-                    .subjects
-                    .iter()
-                    .filter(|(_, subject)| !subject.listed);
-                absent.extend(unlisted.map(|(id, _)| id.clone()));
-                for subject in self.records.subjects.values_mut() {
-                    subject.listed = false;
-                }
+                self.records.subjects.for_each_mut(|id, subject| {
+                    if !std::mem::take(&mut subject.listed) {
+                        absent.push(id.clone());
+                    }
+                });
             }
             Scope::Pod(uid) => {
                 let of_pod: Vec<SubjectId> =

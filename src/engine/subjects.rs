@@ -81,7 +81,18 @@ impl Subjects {
         self.by_id.iter().filter_map(held)
     }
 
+    /// In order of id.
+    pub(super) fn for_each_mut(&mut self, mut visit: impl FnMut(&SubjectId, &mut Subject)) {
+        for (id, place) in &self.by_id {
+            let held = self.places.get_mut(place.0);
+            if let Some(subject) = held.and_then(Option::as_deref_mut) {
+                visit(id, subject);
+            }
+        }
+    }
+
     /// In no order that means anything: nothing that depends on it may be done.
+    #[cfg(test)]
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Subject> {
         self.places.iter_mut().filter_map(Option::as_deref_mut)
     }

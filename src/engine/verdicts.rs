@@ -57,12 +57,14 @@ impl Engine {
             }
             Verdict::Unjudged { ask_at } => {
                 self.counters.unjudged_absences += 1;
+                // It was told as gone, or made since the list was sent.
                 let is_expected = is_removed || first_heard >= window.begun;
-                match Law::UnjudgedAbsenceIsAskedAgain.holds() {
-                    // It was told as gone, or made since the list was sent.
-                    true if is_expected => self.want_relist_for_proof(ask_at),
-                    true => self.want_relist_at(ask_at),
-                    false => {}
+                if Law::UnjudgedAbsenceIsAskedAgain.holds() {
+                    if is_expected {
+                        self.want_relist_for_proof(ask_at);
+                    } else {
+                        self.want_relist_at(ask_at);
+                    }
                 }
                 if let Some(pod) = self.records.pods.get_mut(&uid)
                     && !pod.readers.is_empty()

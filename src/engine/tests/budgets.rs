@@ -1,6 +1,7 @@
 //! What everything costs the runtime, as counts of calls.
 
 use super::*;
+use crate::engine::Ignored;
 
 /// A full relist of an unchanged node is two calls.
 #[test]
@@ -243,4 +244,36 @@ fn relists_that_only_prove_removals_take_a_hundredth_of_the_time() {
     );
     node.wait(11.0);
     assert_eq!(node.engine.unsettled_pods(), 0);
+}
+
+/// Only so many subjects may be known by events alone. Lives that come and go by the thousand must not use
+/// that up while the relists that prove them gone are put off.
+#[test]
+fn thousands_of_short_lives_a_second_are_all_told() {
+    let mut node = Node::trusted();
+    let (pods, lives) = (200, 12_000);
+    for n in 0..pods {
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.tell(Started, &format!("s{n}"));
+    }
+    // Relists have followed each other: one for proofs alone would come ten seconds after the last.
+    for _ in 0..6 {
+        node.relist();
+        node.wait(1.0);
+    }
+    node.forget_the_past();
+    for n in 0..lives {
+        let (sandbox, id) = (format!("s{}", n % pods), format!("short{n}"));
+        node.world.run(&sandbox, &id);
+        node.tell(Started, &id);
+        node.world.exit(&id, 0);
+        node.tell(Stopped, &id);
+        node.delete(&id);
+        if n % 20 == 0 {
+            node.wait(0.005);
+        }
+    }
+    let ignored = &node.engine.counters().ignored;
+    assert_eq!(ignored.get(&Ignored::TooManyUnconfirmed), None);
+    assert_eq!(node.take_told().len(), lives * 3);
 }
