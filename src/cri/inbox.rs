@@ -16,19 +16,19 @@ use super::client::StreamedMessage;
 use crate::engine::{Input, SessionId, StreamEnd};
 use crate::lifecycle::{ContainerStatus, PodUid, Refusal, RuntimeEvent};
 
-/// What a message, and each container in it, weighs beside its texts.
+/// What a message, and each container in it, weighs beside its texts. Whatever there may be any number of is
+/// counted, for none of it needs more than a few bytes on the wire.
 const WEIGHT_OF_A_MESSAGE: usize = size_of::<Weighed>();
 const WEIGHT_OF_A_CONTAINER: usize = size_of::<ContainerStatus>();
 
 fn weight(message: &StreamedMessage) -> usize {
-    let containers = message
-        .event
-        .as_ref()
-        .map_or(0, |event| event.containers.len());
-    message
-        .held
-        .saturating_add(WEIGHT_OF_A_MESSAGE)
-        .saturating_add(containers.saturating_mul(WEIGHT_OF_A_CONTAINER))
+    let parts = message.event.as_ref().map_or(0, |event| {
+        let addresses = event.sandbox.iter().flat_map(|sandbox| &sandbox.ips);
+        event.containers.len() * WEIGHT_OF_A_CONTAINER
+            + addresses.count() * size_of::<Arc<str>>()
+            + event.refused.len() * size_of::<Refusal>()
+    });
+    message.held + parts + WEIGHT_OF_A_MESSAGE
 }
 
 /// How many pods a report of a loss names at most, and how long a name it remembers. A node has a few
@@ -428,6 +428,18 @@ mod tests {
         writer.put(SESSION, about("c", 100));
         inbox.recv_batch(&mut batch).await;
         assert_eq!(kinds(&batch), ["message", "lost 1 of {b}", "message"]);
+    }
+
+    #[tokio::test]
+    async fn addresses_that_repeat_each_other_fill_it_too() {
+        let (mut writer, inbox) = inbox(100_000);
+        for _ in 0..10 {
+            let mut message = about("a", 0);
+            let sandbox = message.event.as_mut().ok().and_then(|e| e.sandbox.as_mut());
+            sandbox.expect("it has one").ips = vec!["::1".into(); 4_000];
+            writer.put(SESSION, message);
+        }
+        assert_eq!(inbox.counts().dropped, 9);
     }
 
     #[tokio::test]

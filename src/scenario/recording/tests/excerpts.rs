@@ -1,7 +1,10 @@
 //! The flight recorder keeps the last minutes, within its limits, so that they can be replayed.
 
 use super::*;
-use crate::lifecycle::LifecycleKind;
+use crate::engine::{Input, SessionId, Settings};
+use crate::lifecycle::{
+    ContainerStatus, EventKind, LifecycleKind, Now, ReportedState, RuntimeEvent,
+};
 use crate::simulate::Character;
 
 fn dumped(flight: &Flight) -> Vec<u8> {
@@ -106,4 +109,47 @@ async fn a_limit_too_small_for_anything_keeps_nothing_and_says_so() {
     let mut reader = Reader::new("flight", &*bytes).unwrap();
     assert!(reader.header().excerpt);
     while reader.next_entry().unwrap().is_some() {}
+}
+
+#[test]
+fn a_flight_counts_what_a_runtime_makes_long() {
+    let limits = FlightLimits {
+        bytes: 4 << 20,
+        ..FlightLimits::default()
+    };
+    let mut flight = Flight::new(limits, None);
+    let at = Now::default();
+    flight.begin(at, Settings::default()).unwrap();
+    let status = ContainerStatus {
+        id: "c1".into(),
+        pod: None,
+        name: "app".into(),
+        attempt: 0,
+        state: ReportedState::Exited,
+        created_at: None,
+        started_at: None,
+        finished_at: None,
+        exit_code: 1,
+        reason: "Error".into(),
+        message: "x".repeat(1 << 20).into(),
+        image: "app:1".into(),
+        image_ref: "sha256:1".into(),
+    };
+    for _ in 0..20 {
+        let event = RuntimeEvent {
+            id: "c1".into(),
+            kind: EventKind::Stopped,
+            stamp: 1,
+            sandbox: None,
+            containers: vec![status.clone()],
+            refused: Vec::new(),
+        };
+        let session = SessionId(1);
+        let record = Record::Taken(Input::StreamMessage { session, event });
+        flight.keep(Entry { at, record }).unwrap();
+        assert!(flight.bytes() <= 4 << 20, "{}", flight.bytes());
+    }
+    let recorded = flight.write_to(&mut Vec::new()).unwrap();
+    // What was known before them, and three of them.
+    assert_eq!(recorded.entries, 1 + 3);
 }
