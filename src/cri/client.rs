@@ -18,8 +18,7 @@ use tonic::{Status, Streaming};
 use super::Endpoint;
 use super::error::{CallError, DecodeError, ListStreaming, SizeLimit};
 use super::rpc_counts::{MethodAndCode, RpcCounts};
-use super::wire::call::{self, Call, ListMessage};
-use super::wire::codec::Decoded;
+use super::wire::call::{self, Call};
 use super::wire::decode::{self, SandboxAnswer};
 use super::wire::event::event;
 use super::wire::listing::{Item, KnownItems, KnownLists, ListReader};
@@ -133,7 +132,8 @@ impl CriClient {
     ///
     /// As every call; an answer with an empty field is malformed, and each such field named.
     pub async fn version(&self) -> Result<RuntimeVersion, CallError> {
-        self.unary(call::version(), self.limits.version_deadline)
+        let read = |bytes: &[u8], _: &KnownTexts| decode::version(bytes);
+        self.unary(call::version(), self.limits.version_deadline, read)
             .await
     }
 
@@ -198,8 +198,8 @@ impl CriClient {
     async fn list<T: Item + Send + Sync + 'static>(
         &self,
         streams: &OnceLock<bool>,
-        streamed: Call<ListMessage>,
-        unary: Call<ListMessage>,
+        streamed: Call,
+        unary: Call,
         (items, texts): (&mut KnownItems<T>, &mut KnownTexts),
     ) -> Result<Listed<T>, CallError> {
         if streams.get() != Some(&false) {
@@ -228,7 +228,7 @@ impl CriClient {
     /// All pieces of a list, or none.
     async fn streamed_list<T: Item + Send + Sync + 'static>(
         &self,
-        call: Call<ListMessage>,
+        call: Call,
         mut list: ListReader<'_, T>,
     ) -> Result<Listed<T>, CallError> {
         let method = call.method;
@@ -237,7 +237,7 @@ impl CriClient {
             let mut pieces = self.open(call).await?;
             let mut size = 0_usize;
             while let Some(piece) = self.receive(method, &mut pieces).await? {
-                size = size.saturating_add(piece.bytes);
+                size = size.saturating_add(piece.len());
                 if size > most {
                     return Err(CallError::TooLarge {
                         method,
@@ -246,7 +246,7 @@ impl CriClient {
                         lists: ListStreaming::Supported,
                     });
                 }
-                take(method, &mut list, &piece.content)?;
+                take(method, &mut list, &piece)?;
             }
             Ok(list.finish())
         };
@@ -306,9 +306,10 @@ impl CriClient {
     async fn sandbox_status(&self, id: &SandboxId) -> Result<SandboxAnswer, CallError> {
         let call = call::sandbox_status(id);
         let method = call.method;
-        let answer = self
-            .status(call, |bytes, texts| decode::sandbox_answer(bytes, texts))
-            .await?;
+        let read = |bytes: &[u8], listed: &KnownTexts| {
+            decode::sandbox_answer(bytes, &mut ListedTexts::of(listed))
+        };
+        let answer = self.unary(call, self.limits.call_deadline, read).await?;
         is_about(method, id.as_str(), answer.sandbox.id.as_str())?;
         Ok(answer)
     }
@@ -316,27 +317,12 @@ impl CriClient {
     async fn container_status(&self, id: &ContainerId) -> Result<ContainerStatus, CallError> {
         let call = call::container_status(id);
         let method = call.method;
-        let status = self
-            .status(call, |bytes, texts| decode::container_answer(bytes, texts))
-            .await?;
+        let read = |bytes: &[u8], listed: &KnownTexts| {
+            decode::container_answer(bytes, &mut ListedTexts::of(listed))
+        };
+        let status = self.unary(call, self.limits.call_deadline, read).await?;
         is_about(method, id.as_str(), status.id.as_str())?;
         Ok(status)
-    }
-
-    /// Asks for a status. Texts of it that the last list has told already are not made anew.
-    async fn status<A>(
-        &self,
-        call: Call<Bytes>,
-        read: fn(&[u8], &mut ListedTexts<'_>) -> Result<A, DecodeError>,
-    ) -> Result<A, CallError> {
-        let method = call.method;
-        let answer = self.message(call, self.limits.call_deadline).await;
-        let answer = answer.and_then(|bytes| {
-            read(&bytes, &mut ListedTexts::of(&self.known().texts))
-                .map_err(|problem| CallError::Malformed { method, problem })
-        });
-        self.counts.ended(method, &answer);
-        answer
     }
 
     /// Asks a question of the engine's.
@@ -377,26 +363,25 @@ impl CriClient {
         })
     }
 
-    async fn unary<A: Send + Sync + 'static>(
+    /// A call with one answer. Its texts that the last list has told already need not be made anew.
+    async fn unary<A>(
         &self,
-        call: Call<Result<A, DecodeError>>,
+        call: Call,
         deadline: Duration,
+        read: impl FnOnce(&[u8], &KnownTexts) -> Result<A, DecodeError>,
     ) -> Result<A, CallError> {
         let method = call.method;
         let answer = self.message(call, deadline).await;
-        let answer = answer.and_then(|content| {
-            content.map_err(|problem| CallError::Malformed { method, problem })
+        let answer = answer.and_then(|bytes| {
+            read(&bytes, &self.known().texts)
+                .map_err(|problem| CallError::Malformed { method, problem })
         });
         self.counts.ended(method, &answer);
         answer
     }
 
     /// A call's one answer, not counted yet: it may still turn out malformed.
-    async fn message<A: Send + Sync + 'static>(
-        &self,
-        call: Call<A>,
-        deadline: Duration,
-    ) -> Result<A, CallError> {
+    async fn message(&self, call: Call, deadline: Duration) -> Result<Bytes, CallError> {
         let method = call.method;
         let (request, path, codec) = call.into_parts();
         let mut grpc = self.grpc();
@@ -408,13 +393,10 @@ impl CriClient {
             send.await.map_err(|status| self.failed(method, status))
         })
         .await?;
-        Ok(answer.into_inner().content)
+        Ok(answer.into_inner())
     }
 
-    async fn open<A: Send + Sync + 'static>(
-        &self,
-        call: Call<A>,
-    ) -> Result<Streaming<Decoded<A>>, CallError> {
+    async fn open(&self, call: Call) -> Result<Streaming<Bytes>, CallError> {
         let method = call.method;
         let (request, path, codec) = call.into_parts();
         let mut grpc = self.grpc();
@@ -428,11 +410,11 @@ impl CriClient {
         }
     }
 
-    async fn receive<A>(
+    async fn receive(
         &self,
         method: &'static str,
-        messages: &mut Streaming<A>,
-    ) -> Result<Option<A>, CallError> {
+        messages: &mut Streaming<Bytes>,
+    ) -> Result<Option<Bytes>, CallError> {
         let message = messages.message().await;
         message.map_err(|status| self.failed(method, status))
     }
@@ -499,7 +481,7 @@ fn is_about(method: &'static str, asked: &str, told: &str) -> Result<(), CallErr
 pub struct EventStream {
     client: CriClient,
     method: &'static str,
-    messages: Streaming<Decoded<Bytes>>,
+    messages: Streaming<Bytes>,
     /// Messages about one pod repeat each other's texts.
     texts: KnownTexts,
 }
@@ -524,7 +506,7 @@ impl EventStream {
     /// Whatever ended the stream. It is over then.
     pub async fn next(&mut self) -> Result<Option<StreamedMessage>, CallError> {
         let message = self.client.receive(self.method, &mut self.messages).await?;
-        Ok(message.map(|message| self.read(&message.content)))
+        Ok(message.map(|bytes| self.read(&bytes)))
     }
 
     fn read(&mut self, bytes: &[u8]) -> StreamedMessage {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use prost::Message;
@@ -16,7 +17,7 @@ use tonic::server::{Grpc, NamedService, ServerStreamingService};
 use tonic::{Request, Response, Status};
 
 use super::net::Net;
-use crate::cri::wire::codec::{Decoded, Reading, WireCodec};
+use crate::cri::wire::codec::BytesCodec;
 use crate::cri::wire::messages::ContainerEventResponse;
 use crate::cri::wire::samples::sandbox_status;
 use crate::cri::{Inbox, ReaderLimits, ReaderPlace, StreamItem, StreamReader, StreamSource};
@@ -257,12 +258,12 @@ impl NamedService for Raw {
     const NAME: &'static str = "runtime.v1.RuntimeService";
 }
 
-impl ServerStreamingService<Decoded<()>> for Raw {
+impl ServerStreamingService<Bytes> for Raw {
     type Response = Vec<u8>;
     type ResponseStream = BoxStream<Vec<u8>>;
     type Future = Ready<Result<Response<Self::ResponseStream>, Status>>;
 
-    fn call(&mut self, _: Request<Decoded<()>>) -> Self::Future {
+    fn call(&mut self, _: Request<Bytes>) -> Self::Future {
         let messages = tokio_stream::iter(self.0.clone().into_iter().map(Ok));
         let open = tokio_stream::StreamExt::chain(messages, tokio_stream::pending());
         std::future::ready(Ok(Response::new(Box::pin(open))))
@@ -280,9 +281,7 @@ impl Service<http::Request<Body>> for Raw {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let raw = self.clone();
-        let reading = Reading::InPlace(|_| ());
-        let codec = WireCodec { reading };
-        async move { Ok(Grpc::new(codec).server_streaming(raw, request).await) }.boxed()
+        async move { Ok(Grpc::new(BytesCodec).server_streaming(raw, request).await) }.boxed()
     }
 }
 

@@ -1,57 +1,48 @@
-//! The calls that this crate makes, each with its request as bytes and the reader of its answer.
+//! The calls that this crate makes, each with its request as bytes.
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use http::uri::PathAndQuery;
 use prost::Message;
 
-use super::codec::{Reading, WireCodec};
-use super::decode::{self, DecodeError};
+use super::codec::BytesCodec;
 use super::messages as wire;
 use super::views::POD_UID_LABEL;
-use crate::engine::RuntimeVersion;
 use crate::lifecycle::{ContainerId, PodUid, SandboxId};
 
 /// One call, ready to be sent.
 #[derive(Debug)]
-pub(crate) struct Call<A> {
+pub(crate) struct Call {
     /// The method's name, for people.
     pub(crate) method: &'static str,
     path: &'static str,
     request: Vec<u8>,
-    reading: Reading<A>,
 }
 
-impl<A> Call<A> {
+impl Call {
     /// What tonic needs to send it.
-    pub(crate) fn into_parts(self) -> (tonic::Request<Vec<u8>>, PathAndQuery, WireCodec<A>) {
+    pub(crate) fn into_parts(self) -> (tonic::Request<Vec<u8>>, PathAndQuery, BytesCodec) {
         (
             tonic::Request::new(self.request),
             PathAndQuery::from_static(self.path),
-            WireCodec {
-                reading: self.reading,
-            },
+            BytesCodec,
         )
     }
 }
 
 macro_rules! call {
-    ($method:literal, $request:expr, $reading:expr) => {
+    ($method:literal, $request:expr) => {
         Call {
             method: $method,
             path: concat!("/runtime.v1.RuntimeService/", $method),
             request: $request.encode_to_vec(),
-            reading: $reading,
         }
     };
 }
 
-type Answer<T> = Result<T, DecodeError>;
-
-pub(crate) fn version() -> Call<Answer<RuntimeVersion>> {
+pub(crate) fn version() -> Call {
     let request = wire::VersionRequest::default();
-    call!("Version", request, Reading::InPlace(decode::version))
+    call!("Version", request)
 }
 
 fn labels_of(pod: &PodUid) -> BTreeMap<String, String> {
@@ -74,50 +65,45 @@ fn container_filter(pod: Option<&PodUid>) -> Option<wire::ContainerFilter> {
     })
 }
 
-/// The bytes of a list's answer or of a piece of it, for a [`ListReader`](super::listing::ListReader).
-pub(crate) type ListMessage = Bytes;
-
-const HANDED_ON: Reading<Bytes> = Reading::HandedOn(|bytes| bytes);
-
-pub(crate) fn list_sandboxes(pod: Option<&PodUid>) -> Call<ListMessage> {
+pub(crate) fn list_sandboxes(pod: Option<&PodUid>) -> Call {
     let filter = sandbox_filter(pod);
     let request = wire::ListPodSandboxRequest { filter };
-    call!("ListPodSandbox", request, HANDED_ON)
+    call!("ListPodSandbox", request)
 }
 
-pub(crate) fn stream_sandboxes(pod: Option<&PodUid>) -> Call<ListMessage> {
+pub(crate) fn stream_sandboxes(pod: Option<&PodUid>) -> Call {
     let filter = sandbox_filter(pod);
     let request = wire::StreamPodSandboxesRequest { filter };
-    call!("StreamPodSandboxes", request, HANDED_ON)
+    call!("StreamPodSandboxes", request)
 }
 
-pub(crate) fn list_containers(pod: Option<&PodUid>) -> Call<ListMessage> {
+pub(crate) fn list_containers(pod: Option<&PodUid>) -> Call {
     let filter = container_filter(pod);
     let request = wire::ListContainersRequest { filter };
-    call!("ListContainers", request, HANDED_ON)
+    call!("ListContainers", request)
 }
 
-pub(crate) fn stream_containers(pod: Option<&PodUid>) -> Call<ListMessage> {
+pub(crate) fn stream_containers(pod: Option<&PodUid>) -> Call {
     let filter = container_filter(pod);
     let request = wire::StreamContainersRequest { filter };
-    call!("StreamContainers", request, HANDED_ON)
+    call!("StreamContainers", request)
 }
 
-pub(crate) fn sandbox_status(id: &SandboxId) -> Call<Bytes> {
+pub(crate) fn sandbox_status(id: &SandboxId) -> Call {
     let request = wire::PodSandboxStatusRequest {
         pod_sandbox_id: id.as_str().to_owned(),
     };
-    call!("PodSandboxStatus", request, HANDED_ON)
+    call!("PodSandboxStatus", request)
 }
 
-pub(crate) fn container_status(id: &ContainerId) -> Call<Bytes> {
+pub(crate) fn container_status(id: &ContainerId) -> Call {
     let request = wire::ContainerStatusRequest {
         container_id: id.as_str().to_owned(),
     };
-    call!("ContainerStatus", request, HANDED_ON)
+    call!("ContainerStatus", request)
 }
 
-pub(crate) fn events() -> Call<Bytes> {
+pub(crate) fn events() -> Call {
     let request = wire::GetEventsRequest {};
-    call!("GetContainerEvents", request, HANDED_ON)
+    call!("GetContainerEvents", request)
 }
