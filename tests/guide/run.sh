@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the guide: every block of docs/*.md that is a command. A block says after its language what is to
-# become of it:
+# Runs the guide: every block of docs/*.md and scenarios/README.md that is a command. A block says after its
+# language what is to become of it:
 #
-#     sh run           run here, in an empty folder, without a runtime
+#     sh run           run here, in a folder with nothing but the scenarios, without a runtime
 #     sh run daemon    the same, with a daemon on a simulated node where the guide says that one listens
 #     sh node          needs a real node: its commands and flags are checked against --help, and not run
 #
@@ -28,16 +28,18 @@ trap cleanup EXIT
 mkdir "$work/bin"
 ln -s "$PLEG" "$work/bin/pleg"
 
+guide=("$root"/docs/*.md "$root/scenarios/README.md")
+
 # Code that is only indented would go unseen.
-if grep -nE '^    (\$ )?(pleg|curl) ' "$root"/docs/*.md; then
+if grep -nE '^    (\$ )?(pleg|curl) ' "${guide[@]}"; then
     echo "the guide's commands stand in fenced blocks, with what is to become of them" >&2
     exit 1
 fi
 
 # Every link leads somewhere.
-for file in "$root"/docs/*.md; do
+for file in "${guide[@]}"; do
     for target in $(grep -oE '\]\([^)# ]+' "$file" | cut -c3- | grep -v '^https\?:' || true); do
-        [ -e "$root/docs/$target" ] || {
+        [ -e "$(dirname "$file")/$target" ] || {
             echo "$file links to $target, which is not there" >&2
             exit 1
         }
@@ -46,8 +48,9 @@ done
 
 # Writes each block to blocks/FILE:LINE with its marks in the first line; console blocks as the commands typed.
 mkdir "$work/blocks"
-for file in "$root"/docs/*.md; do
-    awk -v out="$work/blocks/$(basename "$file")" '
+for file in "${guide[@]}"; do
+    name=${file#"$root/"}
+    awk -v out="$work/blocks/${name//\//+}" '
         /^```/ && !inside {
             split(substr($0, 4), words, " ")
             language = words[1]
@@ -103,6 +106,7 @@ for block in $(ls "$work/blocks" | sort -V); do
     script=$work/script
     tail -n +2 "$work/blocks/$block" >"$script"
     folder=$(mktemp -d -p "$work")
+    ln -s "$root/scenarios" "$folder/scenarios"
     began=$EPOCHSECONDS
     outcome=ok
     case $marks in
@@ -126,7 +130,7 @@ for block in $(ls "$work/blocks" | sort -V); do
         outcome='unmarked'
         ;;
     esac
-    echo "docs/$block ($marks): $outcome, $((EPOCHSECONDS - began)) s"
+    echo "${block//+//} ($marks): $outcome, $((EPOCHSECONDS - began)) s"
     if [ "$outcome" != ok ]; then
         failed=$((failed + 1))
         cat "$script" "$folder.out" >&2
