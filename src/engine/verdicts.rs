@@ -31,8 +31,12 @@ impl Engine {
         if verdict == Verdict::Agrees && subject.hint.is_some_and(|hint| hint.at < window.begun) {
             subject.hint = None;
         }
-        if agreed {
+        let overtaken = matches!(verdict, Verdict::Moved { .. } | Verdict::SteppedBack);
+        if agreed || overtaken {
+            // What a read agrees with from now on is what a read told.
             subject.told_by_stream = None;
+        }
+        if agreed {
             self.trust.agreed();
         }
         match verdict {

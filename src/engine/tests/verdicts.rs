@@ -35,6 +35,28 @@ fn a_silent_stream_is_not_proven_by_reads_that_agree_with_each_other() {
     assert!((node.period() - 30.0).abs() < f64::EPSILON);
 }
 
+/// The stream told of a container and missed its start: what a list found is not to its credit.
+#[test]
+fn a_stream_is_not_proven_by_a_phase_that_a_read_had_to_find() {
+    let mut node = Node::new();
+    node.world.sandbox("P", "S1", "A");
+    node.start();
+    node.wait(5.0);
+    node.world.create("S1", "c1");
+    node.tell(Created, "c1");
+    node.world.start("c1");
+    node.relist();
+    node.wait(0.5);
+    assert_eq!(node.shows("P"), "[A] S1=R c1=R");
+    node.relist();
+    assert!(!node.engine.trust.proven);
+    node.world.exit("c1", 0);
+    node.tell(Stopped, "c1");
+    node.wait(1.5);
+    node.relist();
+    assert!(node.engine.trust.proven);
+}
+
 #[test]
 fn what_the_stream_told_in_a_refused_message_is_no_miss() {
     let mut node = Node::with_c1();
