@@ -24,6 +24,7 @@ use pleg::lifecycle::{
 };
 use pleg::simulate::{RunningPod, SimulatedRuntime};
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// The containers that each pod should run.
@@ -178,6 +179,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let events = pleg.watch(WatchFrom::Now)?;
     let driving = tokio::spawn(driver.run());
 
+    let mut workers = JoinSet::new();
     let mut wakes = BTreeMap::new();
     for (name, pod) in &ours {
         let wake = Arc::new(Notify::new());
@@ -192,7 +194,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             backoff: BTreeMap::new(),
         };
         let name = name.clone();
-        tokio::spawn(async move {
+        workers.spawn(async move {
             if let Err(error) = worker.run().await {
                 println!("{name}: its worker gave up: {error}");
             }
@@ -208,6 +210,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         None => dispatching.await,
     }
+    // Whoever asks goes first: a worker that asks while the driver stops is refused.
+    workers.shutdown().await;
     pleg.shutdown().await;
     driving.await??;
     Ok(())
