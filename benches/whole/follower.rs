@@ -342,8 +342,12 @@ async fn churn(task: &Task, audits: Duration, window: Duration, subscribers: usi
     put(&mut figures, "peak rss", resident("self").1);
     followed.pleg.shutdown().await;
     let mut bare = BareClient::over(bare_channel(task).await);
-    let each = limits::of_messages(&mut bare, &followed.clock, window / 2).await;
+    let bare = limits::of_messages(&mut bare, &followed.clock, window / 2).await;
+    let each = bare.cpu.as_secs_f64() * 1e6 / float(bare.delays.len() as u64);
     put(&mut figures, "bare stream", each);
+    let mut delays: Vec<f64> = bare.delays.into_iter().map(micros).collect();
+    put(&mut figures, "bare p50", percentile(&mut delays, 0.5));
+    put(&mut figures, "bare p99", percentile(&mut delays, 0.99));
     figures
 }
 

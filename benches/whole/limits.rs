@@ -106,8 +106,19 @@ impl BareClient {
     }
 }
 
-/// Processor time of one message of the event stream that nobody looks at, in µs, over a while.
-pub(crate) async fn of_messages(client: &mut BareClient, clock: &Clock, time: Duration) -> f64 {
+/// Messages of the event stream that nobody looks at.
+pub(crate) struct BareMessages {
+    /// Processor time of all.
+    pub(crate) cpu: Duration,
+    /// From the runtime's stamp until each was here, in ns.
+    pub(crate) delays: Vec<i64>,
+}
+
+pub(crate) async fn of_messages(
+    client: &mut BareClient,
+    clock: &Clock,
+    time: Duration,
+) -> BareMessages {
     let path = PathAndQuery::from_static("/runtime.v1.RuntimeService/GetContainerEvents");
     let request = Request::new(Bytes::new());
     client.0.ready().await.expect("a connection");
@@ -116,17 +127,27 @@ pub(crate) async fn of_messages(client: &mut BareClient, clock: &Clock, time: Du
     // What had gathered without a client comes first.
     let warm = clock.now().mono.after(Duration::from_secs(1));
     let end = warm.after(time);
-    let (mut before, mut count) = (cpu(), 0.0);
-    while clock.now().mono < end {
+    let (mut before, mut came) = (cpu(), Vec::new());
+    loop {
         let message = messages.message().await.expect("a message");
-        if clock.now().mono < warm {
+        let now = clock.now();
+        if now.mono >= end {
+            break;
+        }
+        if now.mono < warm {
             before = cpu();
         } else {
-            count += 1.0;
+            came.push((now.wall.0, message.expect("the stream goes on")));
         }
-        black_box(message);
     }
-    cpu().saturating_sub(before).as_secs_f64() * 1e6 / count
+    let cpu = cpu().saturating_sub(before);
+    // Their stamps are read only now, so that nothing but the wait was measured.
+    let delays = came.into_iter().map(|(came, message)| {
+        let message = cri::ContainerEventResponse::decode(message).expect("a message");
+        came - message.created_at
+    });
+    let delays = delays.collect();
+    BareMessages { cpu, delays }
 }
 
 /// Processor time of one pair of lists.

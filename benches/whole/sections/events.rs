@@ -75,8 +75,12 @@ pub(super) fn steady(extent: Extent) -> Section {
 
 fn delay(node: &str, [p50, p99]: [&str; 2]) -> [Line; 2] {
     [
-        line(format!("{node}: delay p50"), "p50", "µs").reference(p50),
-        line("delay p99", "p99", "µs").reference(p99),
+        line(format!("{node}: delay p50"), "p50", "µs")
+            .limit("gRPC", "bare p50")
+            .reference(p50),
+        line("delay p99", "p99", "µs")
+            .limit("gRPC", "bare p99")
+            .reference(p99),
     ]
 }
 
