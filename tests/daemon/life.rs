@@ -1,11 +1,13 @@
 //! Its start before the runtime, what its commands print, and its end.
 
+use std::io::{BufRead, BufReader};
 use std::process::Output;
 use std::time::Duration;
 
 use pleg::serve::grpc::{Begin, Watched};
 use pleg::simulate::SimulatedRuntime;
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::process::{Daemon, Node, PATIENCE, text, until};
@@ -127,12 +129,19 @@ async fn a_watch_goes_on_over_a_restart_and_says_that_it_lists_again() {
     let daemon = node.run().await;
     let mut command = node.pleg("watch -o json --for 20s");
     command.stdout(std::process::Stdio::piped());
-    let watch = command.spawn().unwrap();
-    until("it watches", async || {
-        let status = node.client().status().await;
-        status.is_ok_and(|status| status.subscribers.len() == 1)
+    let mut watch = command.spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = move || lines.next().map(|line| event_type(&line.unwrap()));
+    // Both pods, each with its container; then it has what it can be told again.
+    let (before, mut next) = spawn_blocking(move || {
+        let mut before = Vec::new();
+        while started(&before) < 4 {
+            before.push(next().expect("it watches on"));
+        }
+        (before, next)
     })
-    .await;
+    .await
+    .unwrap();
     daemon.kill();
     let again: Daemon = node.run().await;
     until("it watches again", async || {
@@ -140,22 +149,25 @@ async fn a_watch_goes_on_over_a_restart_and_says_that_it_lists_again() {
         status.is_ok_and(|status| status.subscribers.len() == 1)
     })
     .await;
-    let output = tokio::task::spawn_blocking(|| watch.wait_with_output());
-    let output = timeout(PATIENCE, output).await.unwrap().unwrap().unwrap();
+    let rest = spawn_blocking(move || {
+        let rest: Vec<String> = std::iter::from_fn(&mut next).collect();
+        (rest, watch.wait().unwrap())
+    });
+    let (rest, ended) = timeout(PATIENCE, rest).await.unwrap().unwrap();
     drop(again);
-    assert_eq!(output.status.code(), Some(0));
-    let lines = String::from_utf8(output.stdout).unwrap();
-    let types: Vec<_> = lines
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone())
-        .collect();
-    let gap = types.iter().position(|kind| kind == "ListAgain");
-    let gap = gap.unwrap_or_else(|| panic!("no word of a gap: {lines}"));
-    let started = |types: &[Value]| {
-        types
-            .iter()
-            .filter(|kind| *kind == "ContainerStarted")
-            .count()
-    };
-    assert_eq!(started(&types[..gap]), started(&types[gap..]), "{lines}");
+    assert_eq!(ended.code(), Some(0));
+    assert!(!before.contains(&"ListAgain".to_owned()), "{before:?}");
+    let gap = rest.iter().position(|kind| kind == "ListAgain");
+    let gap = gap.unwrap_or_else(|| panic!("no word of a gap: {rest:?}"));
+    assert_eq!(started(&rest[..gap]), 0, "{rest:?}");
+    assert_eq!(started(&rest[gap..]), 4, "{rest:?}");
+}
+
+fn event_type(line: &str) -> String {
+    let line: Value = serde_json::from_str(line).unwrap();
+    line["type"].as_str().unwrap().to_owned()
+}
+
+fn started(types: &[String]) -> usize {
+    types.iter().filter(|it| *it == "ContainerStarted").count()
 }
