@@ -4,6 +4,7 @@
 //! The cache is written before an event is delivered. Events wait for the inspection that completes them,
 //! subject by subject, never behind another pod's.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::counters::bump;
@@ -11,8 +12,9 @@ use super::subject::{Origin, Subject};
 use super::{Engine, Output};
 use crate::law::Law;
 use crate::lifecycle::{
-    ContainerId, LifecycleEvent, LifecycleKind, Mark, Phase, PodContainer, PodIdentity, PodSandbox,
-    PodStatus, PodUid, Revision, SandboxId, Source, SubjectId, SubjectKind, newest_sandbox_first,
+    ContainerId, EventSet, LifecycleEvent, LifecycleKind, Mark, Phase, PodContainer, PodIdentity,
+    PodSandbox, PodStatus, PodUid, Revision, SandboxId, Source, SubjectId, SubjectKind,
+    newest_sandbox_first,
 };
 
 impl Engine {
@@ -137,18 +139,25 @@ impl Engine {
     }
 
     fn deliver_owed(&mut self, uid: &PodUid) {
-        let mut ready: Vec<(u8, SubjectId)> = self
-            .records
-            .of_pod(uid)
-            .filter(|(_, subject)| subject.is_ready_to_tell())
-            .map(|(id, subject)| (turn(id, subject), id.clone()))
-            .collect();
-        ready.sort();
         let Some(identity) = self.identity(uid) else {
             return;
         };
-        for (_, id) in ready {
-            self.deliver_subject(&id, &identity);
+        let ready = self.records.of_pod(uid);
+        let ready = ready.filter(|(_, subject)| subject.is_ready_to_tell());
+        let ready: Vec<SubjectId> = ready.map(|(id, _)| id.clone()).collect();
+        let settled = ready.iter().filter_map(|id| self.settle_owed(id));
+        let told: Vec<Told> = settled.collect();
+        let begun: Vec<&SandboxId> = told.iter().filter_map(Told::begun_sandbox).collect();
+        let mut events: Vec<(Turn, usize, LifecycleKind)> = Vec::new();
+        for (whose, it) in told.iter().enumerate() {
+            let kinds = it.owed.iter();
+            events.extend(kinds.map(|kind| (it.turn(kind, &begun), whose, kind)));
+        }
+        events.sort_unstable();
+        for (_, whose, kind) in events {
+            // It was counted over the same.
+            let Told { id, subject, .. } = &told[whose];
+            self.deliver(kind, &identity, Some((id, subject)), subject.origin);
         }
         let waits_for_details = self.records.live_of_pod(uid).any(|(_, subject)| {
             subject.knowledge.stepped_back() && subject.inspect_since.is_some()
@@ -167,21 +176,23 @@ impl Engine {
         self.records.pods.get(uid)?.identity.clone()
     }
 
-    fn deliver_subject(&mut self, id: &SubjectId, pod: &PodIdentity) {
-        let Some(subject) = self.records.subjects.get_mut(id) else {
-            return;
-        };
+    /// What a subject is owed counts as told from here on.
+    fn settle_owed(&mut self, id: &SubjectId) -> Option<Told> {
+        let id = id.clone();
+        let subject = self.records.subjects.get_mut(&id)?;
         let owed = std::mem::take(&mut subject.owed);
         subject.told = subject.told.with(owed);
         if subject.born == Revision(0) {
             // It came and went within one input: nothing of it was ever published.
             subject.born = Revision(self.revision.0 + 1);
         }
-        let told = subject.clone();
+        let told = Told {
+            id,
+            owed,
+            subject: subject.clone(),
+        };
         subject.shrink_to_tombstone();
-        for kind in owed.iter() {
-            self.deliver(kind, pod, Some((id, &told)), told.origin);
-        }
+        Some(told)
     }
 
     fn deliver(
@@ -212,15 +223,46 @@ impl Engine {
     }
 }
 
-/// In which order the subjects of a pod are told: what ended before what runs, containers before the
-/// sandbox that they ended in, a sandbox before the containers that run in it.
-fn turn(id: &SubjectId, subject: &Subject) -> u8 {
-    let has_ended = subject.knowledge.phase() >= Some(Phase::Exited);
-    match (has_ended, id.kind()) {
-        (true, SubjectKind::Container) => 0,
-        (true, SubjectKind::Sandbox) => 1,
-        (false, SubjectKind::Sandbox) => 2,
-        (false, SubjectKind::Container) => 3,
+/// A subject as its events show it.
+struct Told {
+    id: SubjectId,
+    owed: EventSet,
+    subject: Subject,
+}
+
+/// In which order a pod's events that are due at once are told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// What ended before anything new began: containers before the sandbox that they ended in.
+    Ended(Reverse<SubjectKind>),
+    /// What began: a sandbox before the containers that run in it.
+    Began(SubjectKind),
+    /// The end of what began just now too, or in a sandbox that did.
+    BeganAndEnded(Reverse<SubjectKind>),
+}
+
+impl Told {
+    fn turn(&self, kind: LifecycleKind, begun: &[&SandboxId]) -> Turn {
+        let subject = self.id.kind();
+        let sandbox = || self.subject.container()?.sandbox.as_ref();
+        if kind == LifecycleKind::ContainerStarted {
+            Turn::Began(subject)
+        } else if self.begins() || sandbox().is_some_and(|id| begun.contains(&id)) {
+            Turn::BeganAndEnded(Reverse(subject))
+        } else {
+            Turn::Ended(Reverse(subject))
+        }
+    }
+
+    fn begins(&self) -> bool {
+        self.owed.contains(EventSet::STARTED)
+    }
+
+    fn begun_sandbox(&self) -> Option<&SandboxId> {
+        match &self.id {
+            SubjectId::Sandbox(id) if self.begins() => Some(id),
+            _ => None,
+        }
     }
 }
 

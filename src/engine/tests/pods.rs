@@ -204,3 +204,26 @@ fn a_pod_on_the_nodes_network_has_no_address_and_is_settled() {
     assert_eq!(node.take_asked(), NOTHING);
     assert_eq!(node.engine.unsettled_pods(), 0);
 }
+
+/// Between two lists the old sandbox ended, a new one began, and one of its two containers ended again.
+#[test]
+fn what_one_list_shows_is_told_as_it_may_have_happened() {
+    let mut node = Node::with_c1();
+    node.world.exit("c1", 137);
+    node.world.stop_sandbox("S1");
+    node.world.sandbox("P", "S2", "B");
+    node.world.run("S2", "a1");
+    node.world.exit("a1", 0);
+    node.world.run("S2", "a2");
+    node.relist();
+    assert_eq!(
+        node.take_told(),
+        [
+            "Died(c1)",
+            "Died(S1)",
+            "Started(S2)",
+            "Started(a2)",
+            "Died(a1)"
+        ]
+    );
+}
