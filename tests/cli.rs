@@ -175,7 +175,8 @@ fn a_table_is_plain_in_a_pipe_with_one_header_and_modes_on_stderr() {
         [("TERM", "xterm"), ("A", "1")],
         [("TERM", "xterm"), ("NO_COLOR", "1")],
     ] {
-        let output = output(pleg("watch --simulate --count 2").envs(variables));
+        let words = "watch --simulate --count 2 --type Started";
+        let output = output(pleg(words).envs(variables));
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let table = text(&output.stdout);
         let lines: Vec<_> = table.lines().collect();

@@ -158,7 +158,12 @@ fn whoever_may_not_connect_is_told_so_and_not_that_nobody_is_there() {
     fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     // Root may do anything, so it becomes somebody else, who must be able to reach the command.
     let binary = place.dir.path().join("pleg");
-    fs::copy(env!("CARGO_BIN_EXE_pleg"), &binary).expect("copied");
+    // By another process: what another test starts meanwhile would hold our copy open for writing.
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_pleg"))
+        .arg(&binary)
+        .status();
+    assert!(copied.is_ok_and(|it| it.success()));
     let nobody = || {
         let mut command = Command::new(&binary);
         command.env_clear();

@@ -115,7 +115,7 @@ fn what_a_daemon_tells_fits_80_columns_and_is_green_if_it_is_well() {
         "{status:?}"
     );
     fits(80, &status);
-    let watch = shown(80, &format!("watch --daemon {socket} --for 1s"), &[]);
+    let watch = shown(80, &format!("watch --daemon {socket} --for 3s"), &[]);
     assert!(watch.contains("Started  "), "{watch}");
     fits(80, &watch);
     drop(daemon);
@@ -130,8 +130,8 @@ fn a_wide_terminal_shows_more_and_wide_shows_all_on_any() {
     );
     assert!(!narrow.contains("SOURCE"), "{narrow}");
     for text in [
-        shown(200, "watch --simulate --count 2", &[]),
-        shown(80, "watch --simulate --count 2 -o wide", &[]),
+        shown(200, "watch --simulate --count 2 --type Started", &[]),
+        shown(80, "watch --simulate --count 2 --type Started -o wide", &[]),
     ] {
         assert!(
             text.contains("TIME                      EVENT             NAMESPACE/POD"),
