@@ -19,6 +19,7 @@ mod signals;
 #[cfg(feature = "simulate")]
 mod simulate;
 mod status;
+mod stdout;
 mod unreachable;
 mod verify;
 mod watch;

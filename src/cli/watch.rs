@@ -19,6 +19,7 @@ use super::config::{RuntimeConfig, WatchConfig};
 use super::daemon::{self, Found};
 use super::follow::{Console, Ending, Followed, follow};
 use super::output::style::Screen;
+use super::stdout::Stdout;
 use super::{say, signals};
 use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
@@ -135,9 +136,9 @@ async fn through(
     }
 }
 
-fn console(variable: Variable<'_>) -> Console<tokio::io::Stdout, tokio::io::Stderr> {
+fn console(variable: Variable<'_>) -> Console<Stdout, tokio::io::Stderr> {
     Console {
-        out: tokio::io::stdout(),
+        out: Stdout::of_the_process(),
         err: tokio::io::stderr(),
         out_screen: Screen::of(&std::io::stdout(), variable),
         err_screen: Screen::of(&std::io::stderr(), variable),
