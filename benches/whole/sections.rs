@@ -2,6 +2,7 @@
 
 mod daemon;
 mod events;
+mod printed;
 mod program;
 mod quiet;
 mod relists;
@@ -67,6 +68,11 @@ pub(crate) const ALL: &[Named] = &[
         name: "watchers",
         about: "10 watchers of the daemon over gRPC, 1,000 events a second",
         measure: daemon::watchers,
+    },
+    Named {
+        name: "printed",
+        about: "lines of `pleg watch`, read through a pipe",
+        measure: printed::section,
     },
     Named {
         name: "program",
