@@ -57,7 +57,7 @@ rm "$root/pleg.deb"
 
 # It runs where nothing but its dependencies is.
 inside pleg pods --simulate | grep -q 'kube-system/etcd-node-1' || die "pods lists nothing"
-inside pleg watch --simulate --count 3 -o json | grep -c ContainerStarted | grep -qx 3 || die "watch tells nothing"
+inside pleg watch --simulate --count 3 --type Started -o json | grep -c ContainerStarted | grep -qx 3 || die "watch tells nothing"
 settings=$(inside pleg run --print-config)
 grep -q 'relistPeriod: 1s *# /etc/pleg/config.yaml:' <<<"$settings" || die "run does not read its file: $settings"
 mkdir -p "$root/run/pleg"
