@@ -17,7 +17,7 @@ command -v groff >/dev/null || needed+=(groff-base)
 
 package=${1:-}
 if [ -z "$package" ]; then
-    cargo deb --version 2>/dev/null | grep -q '^3\.' || cargo install cargo-deb --version 3.8.0 --locked --debug --quiet
+    .ci/tools cargo-deb
     package=target/debian/pleg.deb
     deploy/deb/build.sh "$package"
 fi
