@@ -68,6 +68,7 @@ impl Engine {
 
     fn hear_phase(&mut self, id: &SubjectId, phase: Phase, hearing: Hearing) -> Option<Verdict> {
         let subject = self.records.subjects.get_mut(id)?;
+        let was_unknown = subject.knowledge.state() == Some(ReportedState::Unknown);
         let verdict = subject.knowledge.hear_event(phase, hearing.at);
         let owes_sync = subject.account(verdict, hearing.origin);
         let uid = subject.pod.clone();
@@ -75,6 +76,10 @@ impl Engine {
             Verdict::Moved { .. } => {
                 if owes_sync && let Some(pod) = self.records.pods.get_mut(&uid) {
                     pod.sync_owed = true;
+                }
+                if was_unknown && phase < Phase::Exited {
+                    // The message may well be older than the runtime's word that it does not know.
+                    self.records.unconfirmed.insert(id.clone());
                 }
                 self.records.index_tombstone(id, hearing.at);
                 self.touch(&uid);
@@ -191,8 +196,12 @@ impl Engine {
             .records
             .live_of_pod(&uid)
             .all(|(_, subject)| subject.inspect_since.is_none());
-        if all_complete && let Some(pod) = self.records.pods.get_mut(&uid) {
-            pod.failure = None;
+        if all_complete
+            && let Some(pod) = self.records.pods.get_mut(&uid)
+            && pod.failure.take().is_some()
+        {
+            // What is published has the error still.
+            self.touch(&uid);
         }
     }
 

@@ -263,17 +263,15 @@ impl Engine {
         conflict: bool,
         window: Window,
     ) -> Outcome {
-        let mut unread = false;
+        let mut asked_since = false;
         if let Some(subject) = self.records.subjects.get_mut(id) {
             subject.details_seen = subject.details_seen.max(window.seen);
-            if verdict.vouches()
-                && subject
-                    .inspect_since
-                    .is_some_and(|since| since < window.begun)
-            {
+            asked_since = subject
+                .inspect_since
+                .is_some_and(|since| since < window.begun);
+            if verdict.vouches() && asked_since {
                 subject.inspect_since = None;
             }
-            unread = subject.inspect_since.is_some();
             let uid = subject.pod.clone();
             if conflict {
                 self.details_conflict(id);
@@ -286,8 +284,9 @@ impl Engine {
         self.read_judged(id, verdict, window, Source::Inspect);
         if verdict.vouches() && !conflict {
             Outcome::Vouched
-        } else if unread && !verdict.vouches() {
-            // The list showed it further than its status does: wait before asking again.
+        } else if asked_since && !verdict.vouches() {
+            // A list had shown it further than its status does: wait before asking again. One that came
+            // while the status was on its way proves nothing of that.
             Outcome::Failed("the status of a subject is behind its list".into())
         } else {
             Outcome::Differs

@@ -20,7 +20,7 @@ pub(super) struct Records {
     /// When each pod next needs a look by the clock.
     pub(super) wakes: BTreeSet<(Mono, PodUid)>,
     wake_of: BTreeMap<PodUid, Mono>,
-    /// Subjects that only events have told of so far.
+    /// Subjects that only events have told of so far, or of whose state only they know.
     pub(super) unconfirmed: BTreeSet<SubjectId>,
 }
 

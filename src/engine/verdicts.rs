@@ -79,7 +79,7 @@ impl Engine {
             }
             Verdict::Agrees | Verdict::Behind => {}
         }
-        if !matches!(verdict, Verdict::Unjudged { .. }) {
+        if !matches!(verdict, Verdict::Unjudged { .. } | Verdict::Behind) {
             self.records.unconfirmed.remove(id);
         }
         match verdict {

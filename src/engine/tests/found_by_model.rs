@@ -6,7 +6,7 @@
 use crate::engine::Freshness;
 use crate::engine::model::{
     Budget, Cast, Fault, Habits, Lie, ONE_CONTAINER, Run, Stage, Step, Subject, TWO_SANDBOXES,
-    Told, Truth, Violation, end,
+    Told, Truth, UNLABELLED, Violation, end,
 };
 
 const SANDBOX: Subject = Subject(0);
@@ -360,6 +360,64 @@ fn a_pod_is_not_vouched_for_by_a_list_with_an_item_of_it_that_cannot_be_read() {
                 call: 0,
                 subject: CONTAINER,
             },
+        ],
+    );
+}
+
+/// A list found the container further while a status from before was on its way. That was taken for a
+/// runtime whose statuses lag: an error was shown, and its exit code was asked for only a second later.
+#[test]
+fn a_status_from_before_the_list_that_wants_it_is_asked_again_at_once() {
+    for further in [Stage::Running, Stage::StartFailed] {
+        comes_right(
+            trusted(),
+            &[
+                silently(CONTAINER, Stage::Created),
+                Step::RequestRelist { of_pod: false },
+                answer(0, 0, 0),
+                silently(CONTAINER, further),
+                Step::Wake,
+                Step::Linger { millis: 1100 },
+                answer(1, 0, 0),
+                answer(0, 0, 0),
+            ],
+        );
+    }
+}
+
+/// A message with a whole snapshot ended the error of a failed inspection, in the record alone.
+#[test]
+fn an_error_that_a_snapshot_ends_is_shown_no_longer() {
+    comes_right(
+        trusted(),
+        &[
+            change(CONTAINER, Stage::Created),
+            silently(CONTAINER, Stage::Removed),
+            READ_DETAILS,
+            answer(0, 0, 0),
+            Step::Wake,
+            Step::Fail { call: 0 },
+            Step::RequestRelist { of_pod: false },
+            ARRIVES,
+        ],
+    );
+}
+
+/// A list showed that the runtime does not know the container's state; a message from long before made
+/// it Created, and that a reader was told.
+#[test]
+fn an_old_message_does_not_know_what_the_runtime_does_not() {
+    let start = Run::settled(UNLABELLED, HABITS, BUDGET, &[(SANDBOX, Stage::Running)]);
+    comes_right(
+        holds(start),
+        &[
+            change(CONTAINER, Stage::Created),
+            change(CONTAINER, Stage::Running),
+            silently(CONTAINER, Stage::Obscured),
+            READ_DETAILS,
+            answer(0, 0, 0),
+            ARRIVES,
+            Step::Fail { call: 0 },
         ],
     );
 }
