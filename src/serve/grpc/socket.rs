@@ -5,14 +5,14 @@ use std::fs::{self, File, Permissions, TryLockError};
 use std::future::Future as _;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, chown};
-use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::{Stream, stream};
+use futures::{FutureExt as _, Stream, stream};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
@@ -193,11 +193,15 @@ fn is_free(path: &Path) -> Result<(), SocketError> {
         }
         Ok(_) => {}
     }
-    match StdStream::connect(&path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(_) => Err(SocketError::InUse { path }),
-        Err(source) => Err(SocketError::Io {
+    // Whoever would have to be waited for is there.
+    let Some(Err(source)) = UnixStream::connect(&path).now_or_never() else {
+        return Err(SocketError::InUse { path });
+    };
+    match source.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Ok(()),
+        // So many wait for it that no more may.
+        io::ErrorKind::WouldBlock => Err(SocketError::InUse { path }),
+        _ => Err(SocketError::Io {
             doing: "find out whether anybody serves",
             path,
             source,
@@ -327,10 +331,12 @@ impl AsyncWrite for Connection {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::os::unix::net::UnixStream as StdStream;
 
     use futures::StreamExt as _;
     use tempfile::TempDir;
     use tokio::io::AsyncReadExt as _;
+    use tokio::net::UnixSocket;
 
     use super::*;
 
@@ -371,6 +377,21 @@ mod tests {
         assert!(matches!(refusal(&config), SocketError::InUse { .. }));
         drop(first);
         drop(bind(&config).unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_lets_everybody_wait_is_not_waited_for() {
+        let dir = TempDir::new().unwrap();
+        let config = SocketConfig::at(dir.path().join("pleg.sock"));
+        let socket = UnixSocket::new_stream().unwrap();
+        socket.bind(&config.path).unwrap();
+        let _stuck = socket.listen(0).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(connection) = UnixStream::connect(&config.path).await {
+            waiting.push(connection);
+        }
+        assert!(!waiting.is_empty());
+        assert!(matches!(refusal(&config), SocketError::InUse { .. }));
     }
 
     #[tokio::test]
