@@ -1,6 +1,7 @@
 //! The `pleg` command: what was typed, what it means, and one file for each subcommand.
 //!
-//! Exit codes: 0 for success, which a reader that goes away and a signal that ends a watch are too;
+//! Exit codes: 0 for success, which a reader that goes away and a signal that ends a watch are too (a
+//! terminal that is closed included);
 //! 1 for a failure; 2 for a usage error. `status` and `verify` judge: their 1 is a verdict, and
 //! whatever keeps them from one is 2. Results go to stdout, everything said beside them to stderr.
 
@@ -23,12 +24,17 @@ mod unreachable;
 mod verify;
 mod watch;
 
-use std::io::Write;
+use std::fmt::Debug;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -96,9 +102,11 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
         ..
     }) = &config.command
     {
-        std::io::stdout()
-            .write_all(printed.as_bytes())
-            .context("cannot print the settings")?;
+        match std::io::stdout().write_all(printed.as_bytes()) {
+            // Whoever reads may have seen enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            written => written.context("cannot print the settings")?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if let Command::Replay(replay) = &config.command {
@@ -143,9 +151,25 @@ fn log_to_stderr(config: &Config, variable: Variable<'_>) {
     let wanted = tracing_subscriber::registry().with(config.log.filter());
     // Fails only if something in this process logs already.
     let _ = match config.log_format {
-        LogFormat::Text => wanted.with(lines).try_init(),
+        LogFormat::Text => wanted.with(lines.fmt_fields(harmless_fields())).try_init(),
         LogFormat::Json => wanted.with(lines.json().flatten_event(true)).try_init(),
     };
+}
+
+/// The fields of a log line, each on that line: a runtime's words could else move the cursor, or look like
+/// lines of ours.
+fn harmless_fields() -> impl for<'writer> FormatFields<'writer> + 'static {
+    debug_fn(
+        |writer: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
+            let value = text::line(&format!("{value:?}"));
+            if field.name() == "message" {
+                write!(writer, "{value}")
+            } else {
+                write!(writer, "{field}={value}")
+            }
+        },
+    )
+    .delimited(" ")
 }
 
 /// Says why something could not be done, without the numbers of the system's errors, whose words stand

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use futures::StreamExt;
 use futures::stream::{self, PollNext, select_with_strategy};
+use rustix::fs::{Access, access};
 
 use super::Variable;
 use super::args::Begin;
@@ -81,8 +82,8 @@ pub(crate) async fn run(
     let stopped = tokio::time::timeout(GOODBYE, following.stop()).await;
     if let (Some(path), Some(flight)) = (&config.dump_last, flight) {
         let written = flight.finish().and_then(|flight| flight.dump(path));
-        say_dumped(path, &written);
-        written.with_context(|| format!("cannot write {}", path.display()))?;
+        let written = written.with_context(|| format!("cannot write {}", path.display()))?;
+        say_dumped(path, &Ok(written));
     }
     let ending = ending.context("cannot write to standard output")?;
     match ending {
@@ -181,8 +182,18 @@ fn say_dumped(path: &Path, written: &std::io::Result<Recorded>) {
             recorded.entries
         )),
         Err(error) => say(&format!(
-            "pleg: cannot write the last minutes to {path}: {error}"
+            "pleg: cannot write the last minutes to {path}: {}",
+            without_number(error)
         )),
+    }
+}
+
+/// The system's words without its number.
+fn without_number(error: &std::io::Error) -> String {
+    let words = error.to_string();
+    match words.split_once(" (os error ") {
+        Some((words, _)) => words.to_owned(),
+        None => words,
     }
 }
 
@@ -205,7 +216,10 @@ pub(super) fn check_place(path: &Path) -> anyhow::Result<()> {
             folder.display()
         );
     }
-    Ok(())
+    let needed = if path.exists() { path } else { folder };
+    access(needed, Access::WRITE_OK)
+        .map_err(std::io::Error::from)
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Says so if following the events of this runtime has a price for others.

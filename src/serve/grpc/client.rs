@@ -68,7 +68,7 @@ fn in_words(status: &CallStatus) -> String {
 
 impl From<CallStatus> for ClientError {
     fn from(status: CallStatus) -> Self {
-        let has_expired = causes(&status).any(|cause| cause.is::<TimeoutExpired>());
+        let has_expired = causes(&status).any(<dyn Error>::is::<TimeoutExpired>);
         Self::Call(Box::new(if has_expired { late() } else { status }))
     }
 }
