@@ -175,14 +175,17 @@ fn harmless_fields() -> impl for<'writer> FormatFields<'writer> + 'static {
 /// Says why something could not be done, without the numbers of the system's errors, whose words stand
 /// before them.
 fn complain(error: &anyhow::Error) {
-    let mut words = format!("pleg: {error:#}");
+    say(&without_numbers(format!("pleg: {error:#}")));
+}
+
+fn without_numbers(mut words: String) -> String {
     while let Some(begin) = words.find(" (os error ") {
         let Some(length) = words.get(begin..).and_then(|rest| rest.find(')')) else {
             break;
         };
         words.replace_range(begin..=begin + length, "");
     }
-    say(&words);
+    words
 }
 
 /// Says something beside the results. Text of a runtime may be in it, so it is made harmless.
@@ -194,4 +197,44 @@ fn say(message: &str) {
         "{}",
         text::wrapped(&text::message(message), 2, width)
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_runtimes_words_stay_within_their_line_of_the_log() {
+        let page = Page::default();
+        let written = page.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(move || written.clone())
+            .with_ansi(false)
+            .fmt_fields(harmless_fields());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            let err = "red \u{1b}[31m\n2026-11-30T12:00:00Z  INFO pleg: all is well";
+            tracing::warn!(%err, times = 1, "Call failed");
+        });
+        let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let ending = "Call failed err=red \\u{1b}[31m\\u{a}2026-11-30T12:00:00Z  INFO pleg: all is well times=1\n";
+        assert!(text.ends_with(ending), "{text}");
+    }
 }

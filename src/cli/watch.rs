@@ -20,7 +20,7 @@ use super::config::{RuntimeConfig, WatchConfig};
 use super::daemon::{self, Found};
 use super::follow::{Console, Ending, Followed, follow};
 use super::output::style::Screen;
-use super::{say, signals};
+use super::{say, signals, without_numbers};
 use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder, Recorded};
@@ -183,17 +183,8 @@ fn say_dumped(path: &Path, written: &std::io::Result<Recorded>) {
         )),
         Err(error) => say(&format!(
             "pleg: cannot write the last minutes to {path}: {}",
-            without_number(error)
+            without_numbers(error.to_string())
         )),
-    }
-}
-
-/// The system's words without its number.
-fn without_number(error: &std::io::Error) -> String {
-    let words = error.to_string();
-    match words.split_once(" (os error ") {
-        Some((words, _)) => words.to_owned(),
-        None => words,
     }
 }
 

@@ -82,10 +82,11 @@ fn late() -> CallStatus {
     CallStatus::deadline_exceeded(format!("gave no answer within {} s", DEADLINE.as_secs()))
 }
 
-/// Why there is no watch, in the words of whoever knows best.
-fn why_not(status: &CallStatus) -> String {
+/// Why there is no watch, or none any more, in the words of whoever knows best.
+fn why_not(status: &CallStatus, stood: bool) -> String {
     match causes(status).last() {
         Some(cause) => cause.to_string(),
+        None if stood => status.message().to_owned(),
         None => in_words(status),
     }
 }
@@ -349,7 +350,7 @@ impl Watching {
                 self.stream = None;
                 Err(status.into())
             }
-            _ => Ok(self.lost(&why_not(&status))),
+            _ => Ok(self.lost(&why_not(&status, self.stream.is_some()))),
         }
     }
 

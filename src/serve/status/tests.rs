@@ -110,7 +110,7 @@ fn a_list_that_fails_says_why_as_long_as_it_does() {
         uid: None,
         failure: Failure {
             kind: FailureKind::TooLarge,
-            message: "ListContainers: the answer is over the message limit".into(),
+            message: "ListContainers: the answer is\nover the message limit".into(),
         },
     });
     notebook.see(Tapped::Output(&failed));

@@ -58,7 +58,8 @@ pub fn in_words(status: &Status, noted: &Noted, started: Now, now: Now) -> Strin
         let age = Age(pending.seconds).to_string();
         words.extend(["; ", &call, " unanswered for ", &age]);
     }
-    words
+    // A runtime's error may have lines, which a service manager would take for more than words.
+    words.replace(char::is_control, " ")
 }
 
 fn mode_in_words(mode: &ModeReport, noted: &Noted, now: Now) -> String {
