@@ -82,6 +82,20 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
+fn settings_that_nobody_reads_are_no_failure() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = pleg("run --print-config")
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .and_then(Child::wait_with_output)
+        .expect("it ran");
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn a_watch_of_the_simulation_tells_lives_as_objects_and_ends_in_time() {
     let output = output(&mut pleg("watch --simulate --for 2s -o json"));
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -192,6 +192,14 @@ fn whoever_may_not_connect_is_told_so_and_not_that_nobody_is_there() {
         "{said}"
     );
     assert_eq!(code, Some(1));
+    // Told before the watch and not after it.
+    let words = "watch --simulate --dump-last @/closed/last.jsonl";
+    let (code, said) = place.outcome(&mut nobody(), words, &[]);
+    assert_eq!(
+        said,
+        "pleg: cannot write @/closed/last.jsonl: Permission denied\n"
+    );
+    assert_eq!(code, Some(1));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The `pleg` command: what was typed, what it means, and one file for each subcommand.
 //!
-//! Exit codes: 0 for success, which a reader that goes away and a signal that ends a watch are too;
+//! Exit codes: 0 for success, which a reader that goes away and a signal that ends a watch are too (a
+//! terminal that is closed included);
 //! 1 for a failure; 2 for a usage error. `status` and `verify` judge: their 1 is a verdict, and
 //! whatever keeps them from one is 2. Results go to stdout, everything said beside them to stderr.
 
@@ -24,12 +25,17 @@ mod unreachable;
 mod verify;
 mod watch;
 
-use std::io::Write;
+use std::fmt::Debug;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -97,9 +103,11 @@ fn run(args: Args, variable: Variable<'_>) -> anyhow::Result<ExitCode> {
         ..
     }) = &config.command
     {
-        std::io::stdout()
-            .write_all(printed.as_bytes())
-            .context("cannot print the settings")?;
+        match std::io::stdout().write_all(printed.as_bytes()) {
+            // Whoever reads may have seen enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            written => written.context("cannot print the settings")?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if let Command::Replay(replay) = &config.command {
@@ -144,22 +152,41 @@ fn log_to_stderr(config: &Config, variable: Variable<'_>) {
     let wanted = tracing_subscriber::registry().with(config.log.filter());
     // Fails only if something in this process logs already.
     let _ = match config.log_format {
-        LogFormat::Text => wanted.with(lines).try_init(),
+        LogFormat::Text => wanted.with(lines.fmt_fields(harmless_fields())).try_init(),
         LogFormat::Json => wanted.with(lines.json().flatten_event(true)).try_init(),
     };
+}
+
+/// The fields of a log line, each on that line: a runtime's words could else move the cursor, or look like
+/// lines of ours.
+fn harmless_fields() -> impl for<'writer> FormatFields<'writer> + 'static {
+    debug_fn(
+        |writer: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
+            let value = text::line(&format!("{value:?}"));
+            if field.name() == "message" {
+                write!(writer, "{value}")
+            } else {
+                write!(writer, "{field}={value}")
+            }
+        },
+    )
+    .delimited(" ")
 }
 
 /// Says why something could not be done, without the numbers of the system's errors, whose words stand
 /// before them.
 fn complain(error: &anyhow::Error) {
-    let mut words = format!("pleg: {error:#}");
+    say(&without_numbers(format!("pleg: {error:#}")));
+}
+
+fn without_numbers(mut words: String) -> String {
     while let Some(begin) = words.find(" (os error ") {
         let Some(length) = words.get(begin..).and_then(|rest| rest.find(')')) else {
             break;
         };
         words.replace_range(begin..=begin + length, "");
     }
-    say(&words);
+    words
 }
 
 /// Says something beside the results. Text of a runtime may be in it, so it is made harmless.
@@ -171,4 +198,44 @@ fn say(message: &str) {
         "{}",
         text::wrapped(&text::message(message), 2, width)
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_runtimes_words_stay_within_their_line_of_the_log() {
+        let page = Page::default();
+        let written = page.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(move || written.clone())
+            .with_ansi(false)
+            .fmt_fields(harmless_fields());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            let err = "red \u{1b}[31m\n2026-11-30T12:00:00Z  INFO pleg: all is well";
+            tracing::warn!(%err, times = 1, "Call failed");
+        });
+        let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let ending = "Call failed err=red \\u{1b}[31m\\u{a}2026-11-30T12:00:00Z  INFO pleg: all is well times=1\n";
+        assert!(text.ends_with(ending), "{text}");
+    }
 }

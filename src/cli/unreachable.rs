@@ -64,6 +64,9 @@ pub(crate) fn refusal(error: &io::Error) -> String {
         io::ErrorKind::InvalidInput => {
             format!("a socket's path has at most {LONGEST_PATH} bytes, and this has more")
         }
+        io::ErrorKind::WouldBlock => {
+            "so many wait to be let in that nobody else may: whoever serves it hangs".to_owned()
+        }
         _ => error.to_string(),
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use futures::StreamExt;
 use futures::stream::{self, PollNext, select_with_strategy};
+use rustix::fs::{Access, access};
 
 use super::Variable;
 use super::args::Begin;
@@ -20,7 +21,7 @@ use super::daemon::{self, Found};
 use super::follow::{Console, Ending, Followed, follow};
 use super::output::style::Screen;
 use super::stdout::Stdout;
-use super::{say, signals};
+use super::{say, signals, without_numbers};
 use crate::clock::Clock;
 use crate::engine::RuntimeVersion;
 use crate::scenario::recording::{Flight, FlightLimits, FlightRecorder, Recorded};
@@ -82,8 +83,8 @@ pub(crate) async fn run(
     let stopped = tokio::time::timeout(GOODBYE, following.stop()).await;
     if let (Some(path), Some(flight)) = (&config.dump_last, flight) {
         let written = flight.finish().and_then(|flight| flight.dump(path));
-        say_dumped(path, &written);
-        written.with_context(|| format!("cannot write {}", path.display()))?;
+        let written = written.with_context(|| format!("cannot write {}", path.display()))?;
+        say_dumped(path, &Ok(written));
     }
     let ending = ending.context("cannot write to standard output")?;
     match ending {
@@ -182,7 +183,8 @@ fn say_dumped(path: &Path, written: &std::io::Result<Recorded>) {
             recorded.entries
         )),
         Err(error) => say(&format!(
-            "pleg: cannot write the last minutes to {path}: {error}"
+            "pleg: cannot write the last minutes to {path}: {}",
+            without_numbers(error.to_string())
         )),
     }
 }
@@ -206,7 +208,10 @@ pub(super) fn check_place(path: &Path) -> anyhow::Result<()> {
             folder.display()
         );
     }
-    Ok(())
+    let needed = if path.exists() { path } else { folder };
+    access(needed, Access::WRITE_OK)
+        .map_err(std::io::Error::from)
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Says so if following the events of this runtime has a price for others.

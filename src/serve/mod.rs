@@ -50,7 +50,7 @@ pub use watchers::{
 
 use crate::Pleg;
 use crate::feed::{FeedSnapshot, ToldAhead};
-use crate::lifecycle::{Now, PodStatus};
+use crate::lifecycle::{Mark, Now, PodStatus};
 use status::{DriverAnswer, Notebook, Sources, Status};
 
 /// How long a status waits for the driver.
@@ -186,6 +186,19 @@ impl Serving {
                 revision: listing.revision,
             },
         }
+    }
+
+    /// Whether a mark of this epoch can have been handed out. What is newer than one of the future would be
+    /// read for again and again, until that has come.
+    ///
+    /// # Errors
+    ///
+    /// It lies in the future.
+    pub fn check(&self, mark: Mark) -> Result<(), PositionError> {
+        if mark.0.at > self.inner.pleg.now().mono {
+            return Err(PositionError::Malformed);
+        }
+        Ok(())
     }
 
     /// Lets somebody watch.

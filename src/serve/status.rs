@@ -64,7 +64,7 @@ pub struct Status {
     pub driver: DriverReport,
     /// The daemon's life.
     pub epoch: Epoch,
-    /// When it began.
+    /// When it began, by the clock as it is set now: `at` less its age, however the clock was stepped.
     pub started_at: UnixNanos,
     /// When this was put together.
     pub at: UnixNanos,
@@ -284,7 +284,7 @@ impl Status {
                 answered_seconds_ago: answer.map(|_| aged),
             },
             epoch: sources.epoch,
-            started_at: sources.started.wall,
+            started_at: by_todays_clock(sources.started, now),
             at: now.wall,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
@@ -301,6 +301,11 @@ impl Status {
             Verdict::Unknown => None,
         }
     }
+}
+
+fn by_todays_clock(moment: Now, now: Now) -> UnixNanos {
+    let age = i64::try_from(now.mono.since(moment.mono).as_nanos()).unwrap_or(i64::MAX);
+    UnixNanos(now.wall.0.saturating_sub(age))
 }
 
 fn health(answer: Option<&DriverAnswer>, answers_now: bool, aged: f64) -> HealthReport {

@@ -43,6 +43,15 @@ pub(crate) fn message(text: &str) -> String {
     harmless
 }
 
+/// All of a text, harmless and on one line.
+pub(crate) fn line(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for character in text.chars() {
+        push_harmless(&mut harmless, character);
+    }
+    harmless
+}
+
 /// An id as shown: its first characters, or all of it.
 pub(crate) fn id(id: &str, cut: bool) -> String {
     if cut {

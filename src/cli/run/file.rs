@@ -136,7 +136,11 @@ fn unknown(name: &str) -> String {
 
 /// A value as YAML has it.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "no setting has such a value: write one text, whole number, true or false (or a list of \
+                 names, or a mapping of gates to true and false); quotes make a text of anything"
+)]
 enum Written {
     Bool(bool),
     Whole(i64),
@@ -167,6 +171,8 @@ impl Written {
                         .to_owned(),
                 );
             }
+            // For YAML a bare `off` is no text.
+            (Self::Bool(false), key) if key.takes_off() => "off".to_owned(),
             (Self::Bool(on), _) => on.to_string(),
             (Self::Whole(number), _) => number.to_string(),
             (Self::Text(text), _) => text,
@@ -178,7 +184,11 @@ impl Written {
 fn problem_of(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let first = text.lines().next().unwrap_or("not YAML");
-    first.split(" at line ").next().unwrap_or(first).to_owned()
+    // What it advises is meant for whoever calls it.
+    [" at line ", ", set ", "; use "]
+        .iter()
+        .fold(first, |text, end| text.split(end).next().unwrap_or(text))
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -214,6 +224,44 @@ mod tests {
             ("node-1,node-1.example".into(), 9)
         );
         assert_eq!(settings[&Key::GrpcSocketMode], ("0600".into(), 10));
+    }
+
+    #[test]
+    fn off_needs_no_quotes() {
+        let settings = parsed("httpListen: off\nwatchdogTimeout: off\nhttpAllowRemote: off\n");
+        assert_eq!(settings[&Key::HttpListen].0, "off");
+        assert_eq!(settings[&Key::WatchdogTimeout].0, "off");
+        assert_eq!(settings[&Key::HttpAllowRemote].0, "false");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_to_who_wrote_the_file_and_not_to_who_wrote_the_parser() {
+        for (text, wanted) in [
+            ("eventHistory: 1e3\n", "no setting has such a value"),
+            (
+                "eventHistory: 99999999999999999999\n",
+                "no setting has such a value",
+            ),
+            ("relistPeriod: [[1s]]\n", "no setting has such a value"),
+            (
+                "featureGates: {EventedPLEG: maybe}\n",
+                "no setting has such a value",
+            ),
+            (
+                "relistPeriod: 1s\nrelistPeriod: 2s\n",
+                "duplicate mapping key: relistPeriod",
+            ),
+            (
+                "relistPeriod: 1s\n---\nrelistPeriod: 2s\n",
+                "multiple YAML documents",
+            ),
+        ] {
+            let (_, problem) = refused(text);
+            assert!(problem.starts_with(wanted), "{text:?}: {problem}");
+            for foreign in ["Written", "Options", "from_str"] {
+                assert!(!problem.contains(foreign), "{text:?}: {problem}");
+            }
+        }
     }
 
     #[test]

@@ -98,6 +98,17 @@ impl Key {
         )
     }
 
+    /// Whether `off` is one of its values.
+    pub(crate) fn takes_off(self) -> bool {
+        matches!(
+            self,
+            Self::GrpcListen
+                | Self::HttpListen
+                | Self::FlightRecorderPeriod
+                | Self::WatchdogTimeout
+        )
+    }
+
     /// The setting of this key in the file.
     pub(crate) fn named(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.spelling().key == key)

@@ -255,12 +255,15 @@ fn boolean(written: &Written) -> Result<bool, Refused> {
         .map_err(|_| written.refused(format_args!("{:?}: must be true or false", written.text)))
 }
 
+/// A socket is made beside its place first, under a name that is longer by `.new`.
+const ITS_MAKING: usize = 4;
+
 fn socket_path(written: &Written) -> Result<PathBuf, Refused> {
     // What makes a good endpoint of a runtime makes one of ours.
     let endpoint: Endpoint = written.parse()?;
-    if endpoint.path().len() > LONGEST_PATH {
+    if endpoint.path().len() > LONGEST_PATH - ITS_MAKING {
         return Err(written.refused(format_args!(
-            "a socket's path has at most {LONGEST_PATH} bytes, and this has {}",
+            "a socket's path has at most {LONGEST_PATH} bytes, of which its making takes {ITS_MAKING}, and this has {}",
             endpoint.path().len()
         )));
     }

@@ -3,12 +3,12 @@
 //! [`Watching`] goes on where it was after a broken connection; if the daemon cannot go on there, it
 //! says so and begins with a snapshot. Whoever reads it never has a gap that it was not told of.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thiserror::Error;
 use tonic::transport::{Channel, Endpoint as Dialled};
-use tonic::{Code, Request, Status as CallStatus, Streaming};
+use tonic::{Code, Request, Status as CallStatus, Streaming, TimeoutExpired};
 
 use super::client_stub::pleg_client::PlegClient;
 use super::convert::{self, Unreadable};
@@ -40,7 +40,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Why a daemon could not be asked.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// It refused, or was not there.
@@ -58,13 +58,36 @@ fn in_words(status: &CallStatus) -> String {
             "the daemon does not have this: {} (is it of another version?)",
             status.message()
         ),
+        Code::DeadlineExceeded => format!(
+            "it takes connections, but {} (does it hang, or do too many ask it?)",
+            status.message()
+        ),
         code => format!("the daemon refused ({code:?}): {}", status.message()),
     }
 }
 
 impl From<CallStatus> for ClientError {
     fn from(status: CallStatus) -> Self {
-        Self::Call(Box::new(status))
+        let has_expired = causes(&status).any(<dyn Error>::is::<TimeoutExpired>);
+        Self::Call(Box::new(if has_expired { late() } else { status }))
+    }
+}
+
+/// What a transport's error was made of, from the outside in.
+fn causes(status: &CallStatus) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(status.source(), |&cause| cause.source())
+}
+
+fn late() -> CallStatus {
+    CallStatus::deadline_exceeded(format!("gave no answer within {} s", DEADLINE.as_secs()))
+}
+
+/// Why there is no watch, or none any more, in the words of whoever knows best.
+fn why_not(status: &CallStatus, stood: bool) -> String {
+    match causes(status).last() {
+        Some(cause) => cause.to_string(),
+        None if stood => status.message().to_owned(),
+        None => in_words(status),
     }
 }
 
@@ -143,6 +166,9 @@ impl DaemonClient {
             client: client.to_owned(),
             begin,
             stream: None,
+            heard: false,
+            told_lost: false,
+            is_to_wait: false,
             wait: FIRST_WAIT,
         }
     }
@@ -179,7 +205,8 @@ pub enum Watched {
     SnapshotEnd,
     /// The mode changed.
     ModeChanged(ModeChange),
-    /// The connection is lost; it is made again. Nothing is lost yet.
+    /// The connection is lost, or cannot be made; it is tried again and again, which is told once. Nothing
+    /// is lost yet.
     Lost(String),
     /// What followed cannot be told exactly: a snapshot comes next, and whatever was told before it
     /// and is not in it is gone.
@@ -205,6 +232,12 @@ pub struct Watching {
     client: String,
     begin: Begin,
     stream: Option<Streaming<WatchResponse>>,
+    /// Whether the present or last stream has told anything.
+    heard: bool,
+    /// Whether it was told that there is no connection, since something was last heard.
+    told_lost: bool,
+    /// Whether the last try came to nothing, so that the next one is not made at once.
+    is_to_wait: bool,
     wait: Duration,
 }
 
@@ -226,29 +259,36 @@ impl Watching {
     pub async fn next(&mut self) -> Result<Watched, ClientError> {
         loop {
             let Some(stream) = &mut self.stream else {
+                if self.is_to_wait {
+                    tokio::time::sleep(self.wait).await;
+                    self.wait = (self.wait * 2).min(LONGEST_WAIT);
+                    self.is_to_wait = false;
+                }
+                self.heard = false;
                 match self.connect().await {
-                    Ok(stream) => {
-                        self.stream = Some(stream);
-                        continue;
-                    }
+                    Ok(stream) => self.stream = Some(stream),
                     Err(status) => {
                         if let Some(watched) = self.broken(status)? {
                             return Ok(watched);
                         }
-                        tokio::time::sleep(self.wait).await;
-                        self.wait = (self.wait * 2).min(LONGEST_WAIT);
-                        continue;
                     }
                 }
+                continue;
             };
             match stream.message().await {
                 Ok(Some(answer)) => {
                     self.wait = FIRST_WAIT;
+                    self.heard = true;
+                    self.told_lost = false;
                     if let Some(watched) = self.take(answer)? {
                         return Ok(watched);
                     }
                 }
-                Ok(None) => return Ok(self.lost("the daemon ended the watch")),
+                Ok(None) => {
+                    if let Some(watched) = self.lost("the daemon ended the watch") {
+                        return Ok(watched);
+                    }
+                }
                 Err(status) => {
                     if let Some(watched) = self.broken(status)? {
                         return Ok(watched);
@@ -270,7 +310,11 @@ impl Watching {
             mode_changes: true,
             client: self.client.clone(),
         };
-        Ok(self.stub.watch(request).await?.into_inner())
+        // A daemon answers at once, be there anything to tell or not.
+        match tokio::time::timeout(DEADLINE, self.stub.watch(request)).await {
+            Ok(answer) => Ok(answer?.into_inner()),
+            Err(_) => Err(late()),
+        }
     }
 
     fn take(&mut self, answer: WatchResponse) -> Result<Option<Watched>, ClientError> {
@@ -290,30 +334,42 @@ impl Watching {
         })
     }
 
-    /// What a failed call means; `None` if there is nothing to say and only time will help.
+    /// What a failed call means; `None` if there is nothing new to say and only time will help.
     fn broken(&mut self, status: CallStatus) -> Result<Option<Watched>, ClientError> {
-        let stood = self.stream.take().is_some();
         match status.code() {
             Code::OutOfRange => {
+                self.is_to_wait = !self.heard;
+                self.stream = None;
                 self.begin = Begin::Snapshot;
                 Ok(Some(Watched::ListAgain(status.message().to_owned())))
             }
             Code::InvalidArgument
             | Code::Unimplemented
             | Code::PermissionDenied
-            | Code::Unauthenticated => Err(status.into()),
-            _ if stood => Ok(Some(self.lost(status.message()))),
-            _ => Ok(None),
+            | Code::Unauthenticated => {
+                self.stream = None;
+                Err(status.into())
+            }
+            _ => Ok(self.lost(&why_not(&status, self.stream.is_some()))),
         }
     }
 
-    fn lost(&mut self, why: &str) -> Watched {
-        self.stream = None;
-        if matches!(self.begin, Begin::After(_)) {
-            return Watched::Lost(why.to_owned());
+    /// There is no stream, or no longer. Told once, until something is heard again.
+    fn lost(&mut self, why: &str) -> Option<Watched> {
+        let stood = self.stream.take().is_some();
+        self.is_to_wait = !self.heard;
+        let was_cut_short = match self.begin {
+            Begin::After(_) => false,
+            Begin::Snapshot => self.heard,
+            Begin::Now => stood,
+        };
+        if was_cut_short {
+            // There is no position to go on from.
+            self.begin = Begin::Snapshot;
+            let why = format!("list again: {why} before there was a position");
+            return Some(Watched::ListAgain(why));
         }
-        // There is no position to go on from: the beginning was cut short.
-        self.begin = Begin::Snapshot;
-        Watched::ListAgain(format!("list again: {why} before there was a position"))
+        let is_news = !std::mem::replace(&mut self.told_lost, true);
+        is_news.then(|| Watched::Lost(why.to_owned()))
     }
 }

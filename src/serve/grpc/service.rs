@@ -85,6 +85,8 @@ impl Service {
         }
         let mark: EpochMark = text.parse().map_err(|why| refused("newer_than", why))?;
         if mark.epoch == self.serving.epoch() {
+            let checked = self.serving.check(mark.mark);
+            checked.map_err(|why| refused("newer_than", why))?;
             Ok(mark.mark)
         } else {
             Err(Status::failed_precondition(

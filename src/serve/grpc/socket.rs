@@ -2,20 +2,22 @@
 //! answers on it, and taken away at the end.
 
 use std::fs::{self, File, Permissions, TryLockError};
+use std::future::Future as _;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, chown};
-use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::{Stream, stream};
+use futures::{FutureExt as _, Stream, stream};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
 use tonic::transport::server::{Connected, UdsConnectInfo};
 
 /// Where a daemon listens unless told otherwise.
@@ -23,6 +25,13 @@ pub const DEFAULT_SOCKET: &str = "/run/pleg/pleg.sock";
 
 /// Who may connect by default: the owner and the group.
 pub const MODE: u32 = 0o660;
+
+/// How long a client may take for the first words of HTTP/2. The transport asks whoever has said them
+/// whether they are there, but waits for ever for those who have not.
+const FIRST_WORDS_WITHIN: Duration = Duration::from_secs(10);
+
+/// The bytes of those words, which are the same for everybody.
+const FIRST_WORDS: usize = 24;
 
 /// How long after a failed accept the next one is tried.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
@@ -184,11 +193,15 @@ fn is_free(path: &Path) -> Result<(), SocketError> {
         }
         Ok(_) => {}
     }
-    match StdStream::connect(&path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(_) => Err(SocketError::InUse { path }),
-        Err(source) => Err(SocketError::Io {
+    // Whoever would have to be waited for is there.
+    let Some(Err(source)) = UnixStream::connect(&path).now_or_never() else {
+        return Err(SocketError::InUse { path });
+    };
+    match source.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Ok(()),
+        // So many wait for it that no more may.
+        io::ErrorKind::WouldBlock => Err(SocketError::InUse { path }),
+        _ => Err(SocketError::Io {
             doing: "find out whether anybody serves",
             path,
             source,
@@ -216,29 +229,44 @@ pub fn limited(
     stream::unfold((listener, places), |(listener, places)| async move {
         // It fails only if the semaphore is closed, which nobody does.
         let place = Arc::clone(&places).acquire_owned().await.ok()?;
+        let mut was_told = false;
         let stream = loop {
             match listener.listener.accept().await {
                 Ok((stream, _)) => break stream,
                 // Out of descriptors, most likely: that passes.
                 Err(error) => {
-                    tracing::warn!(%error, "Cannot accept a connection");
+                    if !std::mem::replace(&mut was_told, true) {
+                        tracing::warn!(%error, "Cannot accept gRPC connections; trying on");
+                    }
                     tokio::time::sleep(ACCEPT_RETRY).await;
                 }
             }
         };
         let connection = Connection {
             stream,
+            greeting: Some(Greeting {
+                heard: 0,
+                deadline: Box::pin(tokio::time::sleep(FIRST_WORDS_WITHIN)),
+            }),
             _place: place,
         };
         Some((Ok(connection), (listener, places)))
     })
 }
 
-/// A connection that has its place among those allowed.
+/// A connection that has its place among those allowed. It fails if the client says nothing.
 #[derive(Debug)]
 pub struct Connection {
     stream: UnixStream,
+    greeting: Option<Greeting>,
     _place: OwnedSemaphorePermit,
+}
+
+/// The client's first words, which are awaited.
+#[derive(Debug)]
+struct Greeting {
+    heard: usize,
+    deadline: Pin<Box<Sleep>>,
 }
 
 impl Connected for Connection {
@@ -255,7 +283,18 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let Some(greeting) = &mut self.greeting else {
+            return read;
+        };
+        greeting.heard += buf.filled().len() - before;
+        if greeting.heard >= FIRST_WORDS {
+            self.greeting = None;
+        } else if read.is_pending() && greeting.deadline.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
     }
 }
 
@@ -291,8 +330,15 @@ impl AsyncWrite for Connection {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream as StdStream;
+
+    use futures::StreamExt as _;
     use tempfile::TempDir;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::UnixSocket;
+
+    use super::*;
 
     fn refusal(config: &SocketConfig) -> SocketError {
         bind(config).map(|_| ()).expect_err("must be refused")
@@ -334,12 +380,53 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_server_that_lets_everybody_wait_is_not_waited_for() {
+        let dir = TempDir::new().unwrap();
+        let config = SocketConfig::at(dir.path().join("pleg.sock"));
+        let socket = UnixSocket::new_stream().unwrap();
+        socket.bind(&config.path).unwrap();
+        let _stuck = socket.listen(0).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(connection) = UnixStream::connect(&config.path).await {
+            waiting.push(connection);
+        }
+        assert!(!waiting.is_empty());
+        assert!(matches!(refusal(&config), SocketError::InUse { .. }));
+    }
+
+    #[tokio::test]
     async fn a_file_that_is_no_socket_is_never_removed() {
         let dir = TempDir::new().unwrap();
         let config = SocketConfig::at(dir.path().join("pleg.sock"));
         fs::write(&config.path, "precious").unwrap();
         assert!(matches!(refusal(&config), SocketError::NoSocket { .. }));
         assert_eq!(fs::read_to_string(&config.path).unwrap(), "precious");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_nothing_loses_the_place_and_who_has_spoken_keeps_it() {
+        let dir = TempDir::new().unwrap();
+        let config = SocketConfig::at(dir.path().join("pleg.sock"));
+        let mut connections = std::pin::pin!(limited(bind(&config).unwrap(), 1));
+        let mut word = [0; 64];
+
+        let mut half_a_word = StdStream::connect(&config.path).unwrap();
+        half_a_word.write_all(b"PRI").unwrap();
+        let mut silent = connections.next().await.unwrap().unwrap();
+        assert_eq!(silent.read(&mut word).await.unwrap(), 3);
+        let error = silent.read(&mut word).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(silent);
+
+        let mut speaks = StdStream::connect(&config.path).unwrap();
+        speaks
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .unwrap();
+        let mut idle = connections.next().await.unwrap().unwrap();
+        assert_eq!(idle.read(&mut word).await.unwrap(), FIRST_WORDS);
+        let hour = Duration::from_secs(3_600);
+        let more = tokio::time::timeout(hour, idle.read(&mut word)).await;
+        assert!(more.is_err(), "{more:?}");
     }
 
     #[tokio::test]

@@ -20,6 +20,7 @@ mod events;
 mod guard;
 mod health;
 mod host;
+mod idle;
 mod page;
 mod pods;
 mod problem;
@@ -53,11 +54,15 @@ pub use tally::HttpTally;
 /// What a client may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Connections at a time; more are closed at once.
+    /// Connections at a time. One more, and the one that has been idle longest is closed, or it itself if
+    /// none is idle.
     pub connections: usize,
     /// Watchers of `/api/v1/events` at a time; fewer than connections, so that probes and scrapes
     /// always find a place.
     pub watchers: usize,
+    /// Reads of the runtime that may be waited for at a time; with the watchers fewer than connections, so
+    /// that probes find a place while the runtime hangs.
+    pub reads: usize,
     /// Bytes of a request's line and headers. A request's body must be empty.
     pub head_bytes: usize,
     /// Headers of a request.
@@ -77,6 +82,7 @@ impl Default for HttpLimits {
         Self {
             connections: 128,
             watchers: 64,
+            reads: 32,
             head_bytes: 8 << 10,
             headers: 64,
             // Prometheus scrapes every 15 s or 30 s on a connection that it keeps.
@@ -104,6 +110,7 @@ struct Shared {
     hosts: Arc<HostPolicy>,
     counting: Counting,
     watchers: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
     keep_alive: Duration,
     stops: watch::Receiver<bool>,
 }
@@ -118,6 +125,7 @@ impl HttpServer {
             hosts: Arc::new(hosts),
             counting: Counting::default(),
             watchers: Arc::new(Semaphore::new(limits.watchers)),
+            reads: Arc::new(Semaphore::new(limits.reads)),
             keep_alive: limits.keep_alive,
             stops,
         };

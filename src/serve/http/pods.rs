@@ -59,9 +59,10 @@ struct Pod {
 /// One pod: as it stands in the cache, or from a read that is newer than what was said.
 pub(super) async fn one(
     State(shared): State<Shared>,
-    Path(uid): Path<String>,
+    uid: Result<Path<String>, axum::extract::rejection::PathRejection>,
     wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Response, Problem> {
+    let Path(uid) = uid.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
     let Query(wanted) = wanted.map_err(|rejection| {
         Problem::bad_request(format!(
             "{}; a pod is asked for with newerThan=now|MARK, freshness=details|phases, \
@@ -116,6 +117,13 @@ async fn read(
         )));
     }
     let since = mark(shared, newer_than)?;
+    let _read = shared.reads.try_acquire().map_err(|_| {
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "TooManyReads",
+            "as many reads of the runtime are waited for over HTTP as may be; see /api/v1/status",
+        )
+    })?;
     let pleg = shared.serving.pleg();
     let freshness = wanted.freshness.unwrap_or(Freshness::Details);
     let reading = async {
@@ -142,6 +150,7 @@ fn mark(shared: &Shared, newer_than: &str) -> Result<Option<Mark>, Problem> {
     }
     let mark: EpochMark = newer_than.parse()?;
     if mark.epoch == shared.serving.epoch() {
+        shared.serving.check(mark.mark)?;
         return Ok(Some(mark.mark));
     }
     Err(Problem::new(

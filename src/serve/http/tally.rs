@@ -10,7 +10,7 @@ pub struct HttpTally {
     pub open: usize,
     /// Connections that were taken.
     pub accepted: u64,
-    /// Connections that were closed at once because there were too many.
+    /// Connections that came when there were too many: one that was idle was closed for each, or it itself.
     pub refused: u64,
     /// Requests answered, by route and status code. A path that is none counts as `other`.
     pub requests: BTreeMap<(&'static str, u16), u64>,

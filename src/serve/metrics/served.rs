@@ -108,7 +108,7 @@ impl Served {
         )?;
         families.counter(
             "http_connections_refused",
-            "HTTP connections closed at once because there were too many.",
+            "HTTP connections that came when there were too many.",
             self.http.refused,
         )?;
         families.counters(

@@ -1,5 +1,5 @@
 //! What passes the driver and is not counted: since when the mode is, when the stream is tried again,
-//! when a change was last missed.
+//! when a change was last missed, why relists fail.
 //!
 //! Written by a tap on the driver, which must not wait; read by whoever puts a status together.
 
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::cri::Tapped;
-use crate::engine::{Note, Output};
+use crate::engine::{Call, Note, Output};
 use crate::lifecycle::{Mono, Now};
 
 /// What was noted.
@@ -21,6 +21,8 @@ pub struct Noted {
     pub stream_ended: Option<(Now, Arc<str>)>,
     /// When it is asked for again.
     pub retry_at: Option<Mono>,
+    /// Why the last full relist failed, if it did.
+    pub relist_failure: Option<Arc<str>>,
     /// When a change was last missed that is no known gap of the runtime.
     pub last_missed: Option<Now>,
     /// The time between two relists while polling.
@@ -70,6 +72,12 @@ impl Notebook {
                 noted.stream_ended = Some((now, Arc::clone(how)));
                 noted.retry_at = Some(now.mono.after(Duration::from_millis(*retry_in_ms)));
             }
+            Output::Note(Note::CallFailed {
+                call: Call::FullRelist,
+                failure,
+                ..
+            }) => self.lock().relist_failure = Some(Arc::clone(&failure.message)),
+            Output::ObservedAll { .. } => self.lock().relist_failure = None,
             Output::Note(Note::Missed {
                 known_gap: false, ..
             }) => {

@@ -1,10 +1,13 @@
 //! The sentences that people read, and a status that survives its wire forms.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::lifecycle::SubjectKind;
+use crate::cri::Tapped;
+use crate::engine::{Failure, FailureKind, Note, Output};
+use crate::lifecycle::{Mark, SubjectKind};
 use crate::serve::grpc::convert;
 
 fn second(n: u64) -> Now {
@@ -44,7 +47,16 @@ fn noted() -> Noted {
 }
 
 fn status(mode: Mode, noted: &Noted, answer: Option<&DriverAnswer>, now: u64) -> Status {
-    Status::new(Sources {
+    Status::new(sources(mode, noted, answer, now))
+}
+
+fn sources<'a>(
+    mode: Mode,
+    noted: &'a Noted,
+    answer: Option<&'a DriverAnswer>,
+    now: u64,
+) -> Sources<'a> {
+    Sources {
         answer,
         answers_now: answer.is_some_and(|answer| answer.at == second(now).mono),
         mode,
@@ -62,7 +74,7 @@ fn status(mode: Mode, noted: &Noted, answer: Option<&DriverAnswer>, now: u64) ->
         epoch: Epoch(7),
         started: second(0),
         now: second(now),
-    })
+    }
 }
 
 const EVENTED: Mode = Mode::Evented {
@@ -88,6 +100,42 @@ fn a_quiet_night_reads_as_one() {
         status(EVENTED, &noted, Some(&answer), now).words,
         "Events, audited every 64 s; last relist 12 s ago; last missed a change 5 min ago"
     );
+}
+
+#[test]
+fn a_list_that_fails_says_why_as_long_as_it_does() {
+    let notebook = Notebook::default();
+    let failed = Output::Note(Note::CallFailed {
+        call: Call::FullRelist,
+        uid: None,
+        failure: Failure {
+            kind: FailureKind::TooLarge,
+            message: "ListContainers: the answer is\nover the message limit".into(),
+        },
+    });
+    notebook.see(Tapped::Output(&failed));
+    let answer = answer(9, HealthState::NotYetRelisted, None);
+    let words =
+        |notebook: &Notebook| status(Mode::Connecting, &notebook.noted(), Some(&answer), 9).words;
+    assert_eq!(
+        words(&notebook),
+        "Connecting to the runtime's event stream, polling meanwhile; not relisted yet; \
+         the last relist failed: ListContainers: the answer is over the message limit"
+    );
+    notebook.see(Tapped::Output(&Output::ObservedAll {
+        mark: Mark::default(),
+        except: BTreeSet::new(),
+    }));
+    assert!(!words(&notebook).contains("failed"), "{}", words(&notebook));
+}
+
+#[test]
+fn a_clock_that_steps_makes_nobody_older() {
+    let noted = noted();
+    let mut sources = sources(Mode::Connecting, &noted, None, 60);
+    sources.now.wall = UnixNanos(0);
+    let status = Status::new(sources);
+    assert_eq!(status.at.0 - status.started_at.0, 60_000_000_000);
 }
 
 #[test]

@@ -39,6 +39,9 @@ pub fn in_words(status: &Status, noted: &Noted, started: Now, now: Now) -> Strin
         Some(ago) => words.extend(["; last relist ", &Age(ago).to_string(), " ago"]),
         None => words += "; not relisted yet",
     }
+    if let Some(why) = &noted.relist_failure {
+        words.extend(["; the last relist failed: ", why]);
+    }
     if status.mode.name == "Evented" {
         let since = |moment: Now| Age(now.mono.since(moment.mono).as_secs_f64()).to_string();
         if let Some(missed) = noted.last_missed {
@@ -55,7 +58,8 @@ pub fn in_words(status: &Status, noted: &Noted, started: Now, now: Now) -> Strin
         let age = Age(pending.seconds).to_string();
         words.extend(["; ", &call, " unanswered for ", &age]);
     }
-    words
+    // A runtime's error may have lines, which a service manager would take for more than words.
+    words.replace(char::is_control, " ")
 }
 
 fn mode_in_words(mode: &ModeReport, noted: &Noted, now: Now) -> String {

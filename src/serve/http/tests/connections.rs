@@ -10,6 +10,7 @@ use super::house::House;
 use crate::serve::Limits;
 use crate::serve::http::connections::Taking;
 use crate::serve::http::{HttpLimits, HttpServer};
+use crate::simulate::{Fault, Rpc};
 
 /// A server's side of connections that exist in memory alone.
 struct Door {
@@ -132,27 +133,92 @@ async fn a_body_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_beyond_the_limit_are_closed_at_once_and_counted() {
-    let limits = HttpLimits {
-        connections: 2,
-        ..HttpLimits::default()
-    };
-    let house = House::with(limits, Limits::default());
+async fn busy_connections_at_the_limit_keep_their_places_and_one_more_is_closed_and_counted() {
+    let house = House::with(two_connections(), Limits::default());
     house.settled().await;
     let mut door = Door::of(&house.server);
-    let (first, _second, mut third) = (door.knock(), door.knock(), door.knock());
+    let (mut first, mut second) = (door.knock(), door.knock());
+    for watcher in [&mut first, &mut second] {
+        say(
+            watcher,
+            "GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        )
+        .await;
+    }
+    house.wait(1).await;
+    let mut third = door.knock();
     assert_eq!(all(&mut third).await, "");
     let tally = house.server.shared.counting.read();
     assert_eq!((tally.open, tally.accepted, tally.refused), (2, 2, 1));
     drop(first);
     door.open.join_next().await.unwrap().unwrap();
     let mut fourth = door.knock();
-    say(
-        &mut fourth,
-        "GET /livez HTTP/1.0\r\nhost: localhost\r\n\r\n",
-    )
-    .await;
+    say(&mut fourth, PROBE).await;
     assert!(all(&mut fourth).await.contains("200 OK"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_finds_a_place_however_many_are_connected_and_ask_nothing() {
+    let house = House::with(two_connections(), Limits::default());
+    house.settled().await;
+    let mut door = Door::of(&house.server);
+    let mut used = door.knock();
+    let mut slow = door.knock();
+    say(&mut slow, "GET /livez HTTP/1.1\r\nhost: loc").await;
+    house.wait(1).await;
+    say(&mut used, "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    let mut answer = [0; 4_096];
+    assert!(used.read(&mut answer).await.unwrap() > 0);
+    house.wait(1).await;
+
+    // The one that has waited longest for a whole head goes first.
+    let mut probe = door.knock();
+    say(&mut probe, PROBE).await;
+    assert!(all(&mut probe).await.contains("200 OK"));
+    assert_eq!(all(&mut slow).await, "");
+    let (mut one, mut two) = (door.knock(), door.knock());
+    house.wait(1).await;
+    assert_eq!(all(&mut used).await, "");
+    for probe in [&mut one, &mut two] {
+        say(probe, PROBE).await;
+        assert!(all(probe).await.contains("200 OK"));
+    }
+    let tally = house.server.shared.counting.read();
+    assert_eq!((tally.open, tally.refused), (0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_finds_a_place_while_reads_wait_for_a_runtime_that_hangs() {
+    let house = House::evented().await;
+    house.runtime.inject(Fault::hang(Rpc::ListPodSandbox));
+    let mut door = Door::of(&house.server);
+    let ask =
+        "GET /api/v1/pods/none?newerThan=now&timeoutSeconds=60 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut readers = Vec::new();
+    for _ in 0..200 {
+        let mut reader = door.knock();
+        say(&mut reader, ask).await;
+        readers.push(reader);
+        tokio::task::yield_now().await;
+    }
+    house.wait(5).await;
+    let mut probe = door.knock();
+    say(&mut probe, PROBE).await;
+    assert!(all(&mut probe).await.contains("200 OK"));
+    let mut refused = 0;
+    for mut reader in readers {
+        refused += usize::from(all(&mut reader).await.contains("TooManyReads"));
+    }
+    assert!(refused > 0);
+}
+
+const PROBE: &str = "GET /livez HTTP/1.0\r\nhost: localhost\r\n\r\n";
+
+fn two_connections() -> HttpLimits {
+    HttpLimits {
+        connections: 2,
+        ..HttpLimits::default()
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,27 @@ async fn another_name_is_answered_nothing_whatever_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_uid_that_is_no_text_is_refused_as_everything_is() {
+    let house = House::evented().await;
+    let answer = house.get("/api/v1/pods/%ff%fe").await;
+    assert_eq!(answer.reason(), (400, "BadRequest".to_owned()));
+}
+
+/// What is newer than that would be read for again and again until the request's time is over.
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_lies_in_the_future_was_never_handed_out_and_causes_no_read() {
+    let house = House::evented().await;
+    let before = house.runtime.rpc_counts().total();
+    let epoch = house.serving.epoch();
+    let path = format!("/api/v1/pods/none?newerThan={epoch}-{}.0", u64::MAX);
+    assert_eq!(
+        house.get(&path).await.reason(),
+        (400, "BadRequest".to_owned())
+    );
+    assert_eq!(house.runtime.rpc_counts().total(), before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_can_be_written() {
     let house = House::evented().await;
     for path in ["/", "/metrics", "/api/v1/pods", "/api/v1/events", "/none"] {
