@@ -123,17 +123,17 @@ mod tests {
         let mut writing = Box::pin(out.write_all(&text));
         until_full(&mut writing).await;
         drop(writing);
-        let other = spawn_blocking(move || writer.write_all(&[b'y'; 100_000]));
+        drop(out);
+        let others = vec![b'y'; 100_000];
+        let wanted = others.clone();
+        let other = spawn_blocking(move || writer.write_all(&others));
         let read = spawn_blocking(move || {
-            let mut seen = 0;
-            let mut bytes = vec![0; 10_000];
-            while seen < 100_000 {
-                let count = reader.read(&mut bytes).expect("it is open");
-                seen += bytes[..count].iter().filter(|it| **it == b'y').count();
-            }
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).map(|_| all)
         });
         other.await.expect("it ends").expect("it waited");
-        read.await.expect("it ends");
+        let all = read.await.expect("it ends").expect("it is open");
+        assert!(all.starts_with(b"x") && all.ends_with(&wanted));
     }
 
     #[tokio::test]
