@@ -187,11 +187,15 @@ impl Engine {
             self.details_conflict(id);
             self.want_look(&uid, hearing.at, true);
         }
-        let all_complete = self
-            .records
-            .live_of_pod(&uid)
-            .all(|(_, subject)| subject.inspect_since.is_none());
-        if all_complete && let Some(pod) = self.records.pods.get_mut(&uid) {
+        // Looked into only where there is something to end: a message shows each container of its pod.
+        let pod = self.records.pods.get(&uid);
+        if pod.is_some_and(|pod| pod.failure.is_some())
+            && self
+                .records
+                .live_of_pod(&uid)
+                .all(|(_, subject)| subject.inspect_since.is_none())
+            && let Some(pod) = self.records.pods.get_mut(&uid)
+        {
             pod.failure = None;
         }
     }
