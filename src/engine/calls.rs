@@ -90,6 +90,10 @@ const HANGING: Duration = Duration::from_secs(10);
 /// How many times the cap may be out when calls hang.
 const CAPS_OUT: usize = 4;
 
+/// For how long running pods go before dead ones. Whoever has waited for longer is served before all that
+/// came later: a node that is never done with its running pods still tells how the others ended.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// For how long the proof of a removal may wait for a full relist that serves many.
 const LONGEST_PROOF: Duration = Duration::from_secs(10);
 
@@ -161,10 +165,14 @@ impl Engine {
 
     fn call_failed(&mut self, call: &InFlight, failure: Failure) {
         bump(&mut self.counters.failed, (call.call, failure.kind));
-        if matches!(
-            failure.kind,
-            FailureKind::Unavailable | FailureKind::DeadlineExceeded
-        ) {
+        // One pod that cannot be read says nothing about the runtime.
+        let is_about_the_node = matches!(call.call, Call::Version | Call::FullRelist);
+        if is_about_the_node
+            && matches!(
+                failure.kind,
+                FailureKind::Unavailable | FailureKind::DeadlineExceeded
+            )
+        {
             self.supervisor.call_failed();
         }
         self.note(Note::CallFailed {
@@ -314,13 +322,19 @@ impl Engine {
         }
     }
 
-    /// Puts a pod into the queue if it wants a request that may be sent now.
+    /// Puts a pod into the queue if it wants a request that may be sent now. It keeps its place there,
+    /// whatever else it comes to want.
     pub(super) fn enqueue(&mut self, uid: &PodUid) {
-        let turn = self.turn_of(uid);
+        let wanted = self.turn_of(uid);
         let Some(pod) = self.records.pods.get_mut(uid) else {
             return;
         };
-        let before = std::mem::replace(&mut pod.queued, turn);
+        let before = pod.queued;
+        let turn = wanted.map(|(is_dead, since)| {
+            let place = before.map_or(since, |(_, place)| place.min(since));
+            (is_dead, place)
+        });
+        pod.queued = turn;
         if before == turn {
             return;
         }
@@ -365,9 +379,14 @@ impl Engine {
             .live_of_pod(uid)
             .filter_map(|(_, subject)| subject.inspect_since)
             .min();
+        // Whoever has failed lines up anew: pods that hang for ever must not keep the others out.
+        let retry_at = pod.failure.as_ref().map(|failure| SeqPoint {
+            at: failure.retry_at,
+            count: 0,
+        });
         wanted_since
             .filter(|_| may_inspect)
-            .map(|since| (is_dead, since))
+            .map(|since| (is_dead, retry_at.map_or(since, |at| at.max(since))))
     }
 
     /// Whether a list filtered by the pod's uid shows every subject that it can have.
@@ -379,7 +398,7 @@ impl Engine {
     /// Sends what the queue holds, as far as the cap allows.
     pub(super) fn send_queued(&mut self) {
         while self.may_read_a_pod() {
-            let Some((_, uid)) = self.queue.pop_first() else {
+            let Some(uid) = self.next_in_queue() else {
                 return;
             };
             if let Some(pod) = self.records.pods.get_mut(&uid) {
@@ -389,6 +408,22 @@ impl Engine {
             self.enqueue(&uid);
             self.records.index_wake(&uid, self.now.mono);
         }
+    }
+
+    /// Takes out of the queue whose turn it is.
+    fn next_in_queue(&mut self) -> Option<PodUid> {
+        let first = self.queue.first()?;
+        let first_dead = (true, SeqPoint::default());
+        let kept_waiting = self
+            .queue
+            .range((first_dead, PodUid::from(""))..)
+            .next()
+            .filter(|((_, since), _)| {
+                *since < first.0.1 && self.now.mono.since(since.at) >= PATIENCE
+            });
+        let next = kept_waiting.unwrap_or(first).clone();
+        self.queue.remove(&next);
+        Some(next.1)
     }
 
     fn pod_calls(&self) -> impl Iterator<Item = &InFlight> {

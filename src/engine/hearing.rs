@@ -192,14 +192,16 @@ impl Engine {
             self.details_conflict(id);
             self.want_look(&uid, hearing.at, true);
         }
-        let all_complete = self
-            .records
-            .live_of_pod(&uid)
-            .all(|(_, subject)| subject.inspect_since.is_none());
-        if all_complete
+        // Looked into only where there is something to end: a message shows each container of its pod.
+        let pod = self.records.pods.get(&uid);
+        if pod.is_some_and(|pod| pod.failure.is_some())
+            && self
+                .records
+                .live_of_pod(&uid)
+                .all(|(_, subject)| subject.inspect_since.is_none())
             && let Some(pod) = self.records.pods.get_mut(&uid)
-            && pod.failure.take().is_some()
         {
+            pod.failure = None;
             // What is published has the error still.
             self.touch(&uid);
         }

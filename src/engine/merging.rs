@@ -129,6 +129,7 @@ impl Engine {
                 knowledge,
                 listing.labelled,
                 &listing.pod,
+                scope,
             );
             return;
         };
@@ -142,11 +143,15 @@ impl Engine {
             return;
         }
         subject.labelled = listing.labelled;
-        if let Details::Sandbox(details) = &mut subject.details {
-            details.take_listing(listing);
-        }
+        let is_news = match &mut subject.details {
+            Details::Sandbox(details) => details.take_listing(listing),
+            Details::Container(_) => false,
+        };
         let verdict = subject.knowledge.hear_read(listing.state, window, SETTLE);
         unvouched.judge(verdict, &listing.pod.uid);
+        if is_news {
+            self.touched.insert(subject.pod.clone());
+        }
         if subject.is_done_with(verdict, window) && !self.records.unconfirmed.contains(&id) {
             return;
         }
@@ -175,7 +180,7 @@ impl Engine {
             let labelled = labelled_pod.is_some();
             let knowledge = Knowledge::from_read(listing.state, window);
             let details = Details::Container(ContainerDetails::from_listing(listing));
-            self.first_listed(&id, details, knowledge, labelled, &pod);
+            self.first_listed(&id, details, knowledge, labelled, &pod, scope);
             return;
         };
         subject.listed = scope.covers(&subject.pod);
@@ -186,11 +191,15 @@ impl Engine {
             return;
         }
         subject.labelled = labelled_pod.is_some();
-        if let Details::Container(details) = &mut subject.details {
-            details.take_listing(listing);
-        }
+        let is_news = match &mut subject.details {
+            Details::Container(details) => details.take_listing(listing),
+            Details::Sandbox(_) => false,
+        };
         let verdict = subject.knowledge.hear_read(listing.state, window, SETTLE);
         unvouched.judge(verdict, &subject.pod);
+        if is_news {
+            self.touched.insert(subject.pod.clone());
+        }
         if subject.is_done_with(verdict, window) && !self.records.unconfirmed.contains(&id) {
             return;
         }
@@ -231,11 +240,12 @@ impl Engine {
         knowledge: Knowledge,
         labelled: bool,
         pod: &PodIdentity,
+        scope: Scope,
     ) {
         let seen = knowledge.seen();
         let origin = self.origin(Source::Relist, None);
         let mut subject = Subject::new(pod.uid.clone(), knowledge, details, labelled, origin);
-        subject.listed = true;
+        subject.listed = scope.covers(&pod.uid);
         subject.inspect_since = Some(seen);
         subject.hint = self.hints.remove(id.as_str());
         self.records.insert(id.clone(), subject, pod);

@@ -119,6 +119,8 @@ pub struct Engine {
     excepted: BTreeSet<PodUid>,
     /// Pods with readers or wishes that a full relist may satisfy.
     waiting: BTreeSet<PodUid>,
+    /// Which pod each reader waits for.
+    reading: BTreeMap<ReaderId, PodUid>,
     /// Pods that want a request, in the order in which they get one.
     queue: BTreeSet<(pod::Turn, PodUid)>,
     /// Changes that the stream may still tell, by when it is too late.
@@ -162,6 +164,7 @@ impl Engine {
             full_observed: None,
             excepted: BTreeSet::new(),
             waiting: BTreeSet::new(),
+            reading: BTreeMap::new(),
             queue: BTreeSet::new(),
             expectations: BTreeSet::new(),
             hints: BTreeMap::new(),

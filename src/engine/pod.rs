@@ -144,9 +144,11 @@ impl Pod {
         let due = self.due.map(|due| due.at);
         let retry = self.failure.as_ref().map(|failure| failure.retry_at);
         let watch = self.watch.and_then(|watch| watch.at);
+        let marks = self.readers.iter().map(|reader| reader.newer_than.at);
         [due, retry, watch, self.inspect_at]
             .into_iter()
             .flatten()
+            .chain(marks)
             .filter(|at| *at > now)
             .min()
     }

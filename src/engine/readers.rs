@@ -25,21 +25,18 @@ impl Engine {
             freshness,
         });
         // A wish that waits, for the retry of an inspection perhaps, does not make a reader wait.
-        if let Some(due) = &mut pod.due {
+        if let Some(due) = &mut pod.due
+            && newer_than.0.at <= now
+        {
             due.at = due.at.min(now);
         }
         self.touch(&uid);
+        self.reading.insert(id, uid.clone());
         self.waiting.insert(uid);
     }
 
     pub(super) fn read_cancelled(&mut self, id: ReaderId) {
-        let waits = |pod: &Pod| pod.readers.iter().any(|reader| reader.id == id);
-        let found = self
-            .waiting
-            .iter()
-            .find(|uid| self.records.pods.get(*uid).is_some_and(|pod| waits(pod)))
-            .cloned();
-        if let Some(uid) = found
+        if let Some(uid) = self.reading.remove(&id)
             && let Some(pod) = self.records.pods.get_mut(&uid)
         {
             pod.readers.retain(|reader| reader.id != id);
@@ -141,6 +138,7 @@ impl Engine {
                 && status.as_ref().is_some_and(|status| status.error.is_some())
                 && error.is_some_and(|error| error >= reader.newer_than);
             if is_fresh || is_error {
+                self.reading.remove(&reader.id);
                 answers.push(Output::Answer {
                     reader: reader.id,
                     reading: Reading {
@@ -162,7 +160,13 @@ impl Engine {
         };
         let mut newest: Option<SeqPoint> = None;
         let mut details = false;
-        for reader in &pod.readers {
+        // No read that begins before the moment of a mark serves it: a mark of another engine's, or made
+        // up, waits for its time and costs nothing meanwhile.
+        let may_be_served = pod
+            .readers
+            .iter()
+            .filter(|reader| reader.newer_than.at <= at.at);
+        for reader in may_be_served {
             let on_its_way = match reader.freshness {
                 Freshness::Phases => pod.read.as_ref().map(|read| read.begun),
                 Freshness::Details => {

@@ -42,13 +42,10 @@ impl Engine {
             why: Ignored::Overflow,
             id: format!("{dropped} messages").into(),
         });
-        self.relists.want(self.now.mono);
+        // An inbox may overflow again and again, most likely where the runtime has enough to do.
+        self.want_relist_soon();
         for uid in pods {
-            if let Some(pod) = self.records.pods.get_mut(&uid) {
-                pod.want_read(at, at.at, true);
-                self.touch(&uid);
-                self.waiting.insert(uid);
-            }
+            self.fold_into_relist(&uid, at, true);
         }
     }
 

@@ -179,7 +179,8 @@ impl Supervisor {
             .unwrap_or(Duration::from_secs(60));
         self.attempt = self.attempt.saturating_add(1).min(delays.len());
         let percent = 100 - self.draw(settings.jitter_percent.min(100));
-        delay * u32::from(percent) / 100
+        // Divided first: any delay may be set.
+        delay / 100 * u32::from(percent)
     }
 
     /// A number from 0 to `most`, evenly (`SplitMix64`).
@@ -278,6 +279,17 @@ mod tests {
             })
             .collect();
         assert_eq!(waits, [0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
+    }
+
+    #[test]
+    fn the_longest_wait_there_is_may_be_set() {
+        let settings = Settings {
+            reconnect_delays: vec![Duration::MAX],
+            ..Settings::default()
+        };
+        let mut supervisor = Supervisor::new(&settings);
+        let wait = supervisor.next_delay(&settings);
+        assert!((Duration::MAX / 100 * 80..=Duration::MAX).contains(&wait));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::settings::{
     AUDITS_WATCHED, CLEAN_TO_RETURN, GRACE, MISSES_OF_A_GAP, MISSES_TOLERATED, Settings, UNPROVEN,
 };
 use crate::law::Law;
-use crate::lifecycle::{Mono, SeqPoint};
+use crate::lifecycle::{EventKind, Mono, SeqPoint};
 
 /// A full relist seen as an audit of the stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -189,7 +189,14 @@ impl Trust {
     }
 
     /// Whether this runtime is known never to send that kind, though it sends others of that subject.
+    ///
+    /// Only what costs nothing can be such a gap: nobody is told of a creation, and finished pods are
+    /// watched until they are removed. A start or an end that the stream never tells would come as late as
+    /// the slow relist, from a stream that counts as trusted; so would those that another client takes.
     pub(super) fn is_gap(&self, kind: SubjectEvent) -> bool {
+        if matches!(kind.1, EventKind::Started | EventKind::Stopped) {
+            return false;
+        }
         let record = self.kinds.get(&kind).copied().unwrap_or_default();
         record.missed >= MISSES_OF_A_GAP
             && record.delivered == 0
@@ -214,10 +221,10 @@ impl Trust {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::{EventKind, SubjectKind};
+    use crate::lifecycle::SubjectKind;
 
     const STARTED: SubjectEvent = (SubjectKind::Container, EventKind::Started);
-    const STOPPED: SubjectEvent = (SubjectKind::Container, EventKind::Stopped);
+    const DELETED: SubjectEvent = (SubjectKind::Container, EventKind::Deleted);
 
     fn second(n: u64) -> SeqPoint {
         SeqPoint {
@@ -230,12 +237,12 @@ mod tests {
         trust.gaps().collect()
     }
 
-    /// A container's end was missed so often.
+    /// A container's removal was missed so often.
     fn missed(times: u64) -> Trust {
         let settings = Settings::default();
         let mut trust = Trust::new(&settings);
         for _ in 0..times {
-            trust.miss(STOPPED, second(1), &settings);
+            trust.miss(DELETED, second(1), &settings);
         }
         trust
     }
@@ -244,9 +251,26 @@ mod tests {
     fn what_never_came_while_others_of_its_subject_did_is_a_gap() {
         let mut trust = missed(MISSES_OF_A_GAP);
         trust.delivered(STARTED);
-        assert_eq!(gaps(&trust), [STOPPED]);
-        trust.delivered(STOPPED);
+        assert_eq!(gaps(&trust), [DELETED]);
+        trust.delivered(DELETED);
         assert_eq!(gaps(&trust), []);
+    }
+
+    #[test]
+    fn starts_and_ends_that_never_come_are_no_gap_but_distrust() {
+        let settings = Settings::default();
+        for kind in [EventKind::Started, EventKind::Stopped] {
+            for subject in [SubjectKind::Container, SubjectKind::Sandbox] {
+                let mut trust = missed(0);
+                trust.begin_audit(second(1), second(1));
+                trust.delivered((subject, EventKind::Created));
+                for _ in 0..MISSES_OF_A_GAP {
+                    assert!(!trust.miss((subject, kind), second(1), &settings));
+                }
+                assert_eq!(gaps(&trust), []);
+                assert!(trust.distrusted);
+            }
+        }
     }
 
     #[test]
@@ -280,9 +304,9 @@ mod tests {
     #[test]
     fn only_what_was_delivered_is_known_to_be_sent() {
         let mut trust = missed(1);
-        assert!(!trust.is_sent(STOPPED) && !trust.is_sent(STARTED));
+        assert!(!trust.is_sent(DELETED) && !trust.is_sent(STARTED));
         trust.delivered(STARTED);
-        assert!(!trust.is_sent(STOPPED) && trust.is_sent(STARTED));
+        assert!(!trust.is_sent(DELETED) && trust.is_sent(STARTED));
         trust.delivered(STARTED);
         assert!(trust.is_sent(STARTED));
     }

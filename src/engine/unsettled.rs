@@ -17,6 +17,9 @@ use crate::lifecycle::{EventKind, Phase, PodUid, ReportedState, SeqPoint, Subjec
 /// The first wait of a watch.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
+/// How long a wish that was folded into a full relist waits for it before the pod is read by itself.
+const LONGEST_FOLD: Duration = Duration::from_secs(30);
+
 impl Engine {
     /// Begins, restarts or ends the watch over a pod, as its records have it.
     pub(super) fn review_watch(&mut self, uid: &PodUid, changed: bool) {
@@ -74,6 +77,11 @@ impl Engine {
         {
             self.look_at_unsettled(&uid, at);
             self.retry_inspection(&uid, at);
+            let pod = self.records.pods.get(&uid);
+            if pod.is_some_and(|pod| !pod.readers.is_empty()) {
+                // The time of a reader's mark may have come.
+                self.touch(&uid);
+            }
             self.enqueue(&uid);
             self.records.index_wake(&uid, at.at);
         }
@@ -106,8 +114,20 @@ impl Engine {
             pod.want_read(at, at.at, details);
             self.waiting.insert(uid.clone());
         } else {
-            self.counters.reads_folded_into_relists += 1;
+            self.fold_into_relist(uid, at, details);
             self.want_relist_for_proof(at.at);
+        }
+    }
+
+    /// A full relist, due soon, looks at the pod instead of a read of its own: the budget is spent, or there
+    /// may be many such pods. Lists have no details, so a wish for those stands: the relist serves it like
+    /// any other, and has the pod inspected.
+    pub(super) fn fold_into_relist(&mut self, uid: &PodUid, at: SeqPoint, details: bool) {
+        self.counters.reads_folded_into_relists += 1;
+        if details && let Some(pod) = self.records.pods.get_mut(uid) {
+            pod.want_read(at, at.at.after(LONGEST_FOLD), true);
+            self.waiting.insert(uid.clone());
+            self.touch(uid);
         }
     }
 
@@ -146,19 +166,17 @@ impl Engine {
 
     /// Has a pod looked at because of what a message said, within the node's budget.
     pub(super) fn want_look(&mut self, uid: &PodUid, at: SeqPoint, details: bool) {
-        let has_readers = self
-            .records
-            .pods
-            .get(uid)
-            .is_some_and(|pod| !pod.readers.is_empty() || pod.due.is_some());
-        if has_readers || self.budget.take(at.at) {
+        let is_read_anyway = self.records.pods.get(uid).is_some_and(|pod| {
+            !pod.readers.is_empty() || pod.due.is_some_and(|due| due.at <= at.at)
+        });
+        if is_read_anyway || self.budget.take(at.at) {
             if let Some(pod) = self.records.pods.get_mut(uid) {
                 pod.want_read(at, at.at, details);
                 self.waiting.insert(uid.clone());
                 self.touch(uid);
             }
         } else {
-            self.counters.reads_folded_into_relists += 1;
+            self.fold_into_relist(uid, at, details);
             if details {
                 self.want_relist_soon();
             } else {

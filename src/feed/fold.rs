@@ -4,7 +4,9 @@
 //! brings it from the last phase told to the present one: a `ContainerStarted` that its
 //! `ContainerDied` overtook is folded away, a `ContainerDied` keeps its exit, and a
 //! `ContainerRemoved` keeps both. A subject that came and went wholly untold leaves only a count. So
-//! its size is bounded by the subjects alive and told, never by how long the subscriber sleeps.
+//! its size is bounded by the subjects alive and told, never by how long the subscriber sleeps. Of a
+//! subject that stepped back, a `PodSync` tells even the removal: those that are gone are looked for
+//! now and then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +14,9 @@ use std::sync::Arc;
 use super::subject_of;
 use crate::law::Law;
 use crate::lifecycle::{LifecycleEvent, LifecycleKind, PodUid, Revision, SubjectId};
+
+/// How many subjects are kept track of, at least, before those that are gone untold are looked for.
+const WORTH_A_LOOK: usize = 1_000;
 
 /// Where an event comes out: by revision, then as it came in.
 type Place = (Revision, u64);
@@ -27,16 +32,31 @@ pub(super) struct Fold {
     syncs: BTreeMap<PodUid, Place>,
     /// How many `PodSync`s may wait before those of pods that are gone are looked for.
     sweep_at: usize,
+    /// The same for subjects.
+    look_at: usize,
 }
 
 /// One subject in the fold. It stays, once told of, until its `ContainerRemoved` is taken.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Folded {
+    pod: PodUid,
     /// Whether the subscriber was told of it.
     shown: bool,
     started: Option<Place>,
     died: Option<Place>,
     removed: Option<Place>,
+}
+
+impl Folded {
+    fn of(event: &LifecycleEvent, shown: bool) -> Self {
+        Self {
+            pod: event.pod.uid.clone(),
+            shown,
+            started: None,
+            died: None,
+            removed: None,
+        }
+    }
 }
 
 /// What absorbing an event made away with.
@@ -54,6 +74,7 @@ impl Fold {
     pub(super) fn begin(&mut self, offered: Revision, least: usize) {
         self.began = offered;
         self.sweep_at = least;
+        self.look_at = least.max(WORTH_A_LOOK);
     }
 
     /// Takes an event in. `is_present` says whether a pod is in the cache.
@@ -72,7 +93,7 @@ impl Fold {
     pub(super) fn pop(&mut self) -> Option<Arc<LifecycleEvent>> {
         let (_, event) = self.order.pop_first()?;
         match subject_of(&event) {
-            Some(subject) => self.tell(subject, event.kind),
+            Some(subject) => self.tell(subject, &event),
             None => {
                 self.syncs.remove(&event.pod.uid);
             }
@@ -109,10 +130,7 @@ impl Fold {
         let folded = self
             .subjects
             .entry(subject.clone())
-            .or_insert_with(|| Folded {
-                shown,
-                ..Folded::default()
-            });
+            .or_insert_with(|| Folded::of(event, shown));
         match event.kind {
             LifecycleKind::ContainerStarted => folded.started = Some(place),
             LifecycleKind::ContainerDied => {
@@ -178,15 +196,43 @@ impl Fold {
         dropped
     }
 
+    /// Lets go of subjects that the cache no longer shows and that no `ContainerRemoved` will tell of: it
+    /// would have come with what was absorbed last, since the cache was written for both. Returns how many
+    /// events will not be told for that.
+    pub(super) fn forget_gone(&mut self, is_shown: &dyn Fn(&PodUid, &SubjectId) -> bool) -> u64 {
+        if self.subjects.len() <= self.look_at {
+            return 0;
+        }
+        let Self {
+            order, subjects, ..
+        } = self;
+        let mut dropped = 0;
+        subjects.retain(|subject, folded| {
+            let keep = folded.removed.is_some() || is_shown(&folded.pod, subject);
+            if !keep {
+                for place in [folded.started, folded.died].into_iter().flatten() {
+                    order.remove(&place);
+                    dropped += 1;
+                }
+            }
+            keep
+        });
+        self.look_at = self.look_at.max(self.subjects.len() * 2);
+        dropped
+    }
+
     /// Notes that the subscriber takes a subject's event.
-    fn tell(&mut self, subject: SubjectId, kind: LifecycleKind) {
-        if kind == LifecycleKind::ContainerRemoved {
+    fn tell(&mut self, subject: SubjectId, event: &LifecycleEvent) {
+        if event.kind == LifecycleKind::ContainerRemoved {
             self.subjects.remove(&subject);
             return;
         }
-        let folded = self.subjects.entry(subject).or_default();
+        let folded = self
+            .subjects
+            .entry(subject)
+            .or_insert_with(|| Folded::of(event, true));
         folded.shown = true;
-        match kind {
+        match event.kind {
             LifecycleKind::ContainerStarted => folded.started = None,
             LifecycleKind::ContainerDied => folded.died = None,
             LifecycleKind::ContainerRemoved | LifecycleKind::PodSync => {}

@@ -176,13 +176,17 @@ impl Feed {
             return;
         }
         let is_present = |uid: &_| self.hub.cache.contains(uid);
+        let is_shown = |uid: &PodUid, subject: &SubjectId| {
+            let cached = self.hub.cache.get(uid);
+            cached.is_some_and(|pod| shows(&pod.status, subject))
+        };
         let mut wakers = Vec::new();
         let mut state = self.hub.lock();
         for event in batch {
             state.remember(event, self.hub.capacity, &self.hub.cache);
         }
         for slot in state.subscribers.values() {
-            wakers.extend(slot.offer(batch, &is_present));
+            wakers.extend(slot.offer(batch, &is_present, &is_shown));
         }
         drop(state);
         // Woken without a lock held: a waker may run anything.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::fold::Fold;
 use super::snapshot::{Snapshot, ToldAhead};
-use crate::lifecycle::{LifecycleEvent, PodUid, Revision};
+use crate::lifecycle::{LifecycleEvent, PodUid, Revision, SubjectId};
 
 /// What one subscriber was told and was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +96,12 @@ impl Queue {
             self.counters.folded_whole += absorbed.whole;
         }
         self.offered = self.offered.max(event.revision);
+    }
+
+    /// After a batch was offered: lets go of what is gone and will not be told. `is_shown` says whether the
+    /// cache shows a subject.
+    pub(super) fn forget_gone(&mut self, is_shown: &dyn Fn(&PodUid, &SubjectId) -> bool) {
+        self.counters.folded += self.fold.forget_gone(is_shown);
     }
 
     /// Hands out the next event.

@@ -8,7 +8,7 @@ use futures::Stream;
 
 use super::queue::Queue;
 use super::{Hub, SubscriberStats};
-use crate::lifecycle::{LifecycleEvent, PodUid};
+use crate::lifecycle::{LifecycleEvent, PodUid, SubjectId};
 
 /// A stream of lifecycle events. It never fails; it ends when the driver has ended and everything
 /// that was delivered before has been taken. Dropping it unsubscribes.
@@ -97,11 +97,13 @@ impl Slot {
         &self,
         batch: &[Arc<LifecycleEvent>],
         is_present: &dyn Fn(&PodUid) -> bool,
+        is_shown: &dyn Fn(&PodUid, &SubjectId) -> bool,
     ) -> Option<Waker> {
         let mut inner = self.lock();
         for event in batch {
             inner.queue.offer(event, is_present);
         }
+        inner.queue.forget_gone(is_shown);
         if inner.queue.len() == 0 {
             return None;
         }

@@ -35,10 +35,12 @@ pub struct SandboxDetails {
 }
 
 impl SandboxDetails {
-    /// Takes what a list shows.
-    pub fn take_listing(&mut self, listing: &SandboxListing) {
+    /// Takes what a list shows; returns whether that is anything new.
+    pub fn take_listing(&mut self, listing: &SandboxListing) -> bool {
+        let before = (self.attempt, self.created_at);
         self.attempt = listing.attempt;
         self.created_at = listing.created_at.or(self.created_at);
+        before != (self.attempt, self.created_at)
     }
 
     /// Takes a status; returns whether it contradicts what is kept.
@@ -126,13 +128,17 @@ impl ContainerDetails {
         details
     }
 
-    /// Takes what a list shows: the only place that names the sandbox.
-    pub fn take_listing(&mut self, listing: &ContainerListing) {
-        if self.sandbox.is_none() {
-            self.sandbox.clone_from(&listing.sandbox);
-        }
+    /// Takes what a list shows, the only place that surely names the sandbox; returns whether that is
+    /// anything new.
+    pub fn take_listing(&mut self, listing: &ContainerListing) -> bool {
+        let before = (self.attempt, self.created_at);
         self.attempt = listing.attempt;
         self.created_at = listing.created_at.or(self.created_at);
+        let moves = listing.sandbox.is_some() && self.sandbox != listing.sandbox;
+        if moves {
+            self.sandbox.clone_from(&listing.sandbox);
+        }
+        moves || before != (self.attempt, self.created_at)
     }
 
     /// Takes a status; returns whether it contradicts what is kept.

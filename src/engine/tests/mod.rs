@@ -10,6 +10,7 @@
 mod account;
 mod breakages;
 mod budgets;
+mod contention;
 mod foreign;
 mod found_by_model;
 mod freshness;

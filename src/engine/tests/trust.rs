@@ -232,6 +232,35 @@ pub(super) fn a_kind_that_the_runtime_never_sends_becomes_a_known_gap() {
     assert_eq!(told.len(), 15);
 }
 
+/// Nobody else finds starts and ends in time: a stream that another client shares may lose each end of a
+/// crash loop and tell each start.
+#[test]
+fn a_stream_that_tells_starts_and_no_ends_is_distrusted() {
+    let mut node = Node::trusted();
+    for n in 0..4 {
+        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+        node.tell(Started, &format!("s{n}"));
+    }
+    // Each in a pod of its own: another's message would show its end.
+    let crash = |node: &mut Node, n: u32| {
+        let id = format!("c{n}");
+        node.world.run(&format!("s{n}"), &id);
+        node.tell(Started, &id);
+        node.world.exit(&id, 1);
+    };
+    for n in 0..3 {
+        crash(&mut node, n);
+    }
+    node.relist();
+    node.wait(3.0);
+    assert_eq!(node.engine.known_gaps().count(), 0);
+    assert_eq!(node.mode(), "Polling(Untrusted)");
+    node.take_told();
+    crash(&mut node, 3);
+    node.wait(1.0);
+    assert_eq!(node.take_told(), ["Started(c3)", "Died(c3)"]);
+}
+
 /// Every miss is counted by kind and has a note.
 #[test]
 fn a_miss_names_what_did_not_come() {

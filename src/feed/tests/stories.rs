@@ -146,6 +146,36 @@ fn syncs_fold_to_the_newest_of_each_pod() {
     assert!(Arc::ptr_eq(&events[2], &newest));
 }
 
+/// A subject that stepped back after its death and then really went leaves no `ContainerRemoved`.
+#[test]
+fn what_a_sleeper_is_owed_of_subjects_that_stepped_back_and_went_does_not_pile_up() {
+    let mut node = Node::new(2);
+    let mut sleeper = node.watch(WatchFrom::Now);
+    node.create(2);
+    node.start(2);
+    for _ in 0..5_000 {
+        node.create(1);
+        node.start(1);
+        node.die(1);
+        node.deliver_all();
+        node.present.remove(&1);
+        let revision = node.next_revision();
+        node.writer.publish(uid(1), revision, None);
+        node.sync(1);
+        node.deliver_all();
+        assert!(sleeper.stats().lag <= 1_010 && sleeper.fold_entries().0 <= 1_001);
+    }
+    // Whoever is still there, or was told as gone, is told to the end.
+    node.die(2);
+    node.create(3);
+    node.start(3);
+    node.deliver_all();
+    let told = told(&drain(&mut sleeper));
+    assert!(
+        told.contains(&("2-1".to_owned(), Died)) && told.contains(&("3-1".to_owned(), Started))
+    );
+}
+
 #[test]
 fn syncs_of_pods_that_are_gone_do_not_pile_up() {
     let mut node = Node::new(4);
