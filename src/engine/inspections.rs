@@ -173,7 +173,10 @@ impl Engine {
             return;
         };
         if failed {
-            pod.observed_error = pod.observed_error.max(Some(listed));
+            if vouches {
+                // The record is still what the lists showed.
+                pod.observed_error = pod.observed_error.max(Some(listed));
+            }
             if let (Some(_), Some(failure)) = (pod.reinspect, &pod.failure) {
                 // Readers are answered with the error; whoever waits for a `PodSync` is not.
                 let retry_at = failure.retry_at;

@@ -421,3 +421,22 @@ fn an_old_message_does_not_know_what_the_runtime_does_not() {
         ],
     );
 }
+
+/// A list had no such container; a message told of it, and an older list confirmed that. The inspection
+/// that completes the first list failed, and a reader was told of both the error and the container.
+#[test]
+fn an_error_answers_nobody_with_what_its_lists_did_not_show() {
+    comes_right(
+        trusted(),
+        &[
+            change(CONTAINER, Stage::Created),
+            Step::RequestRelist { of_pod: false },
+            silently(CONTAINER, Stage::Removed),
+            READ_DETAILS,
+            answer(1, 0, 0),
+            ARRIVES,
+            answer(0, 0, 0),
+            Step::Fail { call: 0 },
+        ],
+    );
+}
