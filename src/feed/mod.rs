@@ -44,7 +44,8 @@ pub enum WatchFrom {
     Snapshot,
     /// With whatever follows.
     Now,
-    /// With whatever came after a revision: that of an event, or of the cache.
+    /// With whatever came after a revision: that of an event, or of the cache. A snapshot shows subjects
+    /// whose `ContainerStarted` still waits for its inspection; resumed from there, that comes once more.
     After(Revision),
 }
 
