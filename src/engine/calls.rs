@@ -411,7 +411,7 @@ impl Engine {
     }
 
     /// Takes out of the queue whose turn it is.
-    fn next_in_queue(&mut self) -> Option<PodUid> {
+    pub(super) fn next_in_queue(&mut self) -> Option<PodUid> {
         let first = self.queue.first()?;
         let first_dead = (true, SeqPoint::default());
         let kept_waiting = self

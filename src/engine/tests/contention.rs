@@ -4,26 +4,6 @@
 use super::*;
 use crate::lifecycle::SeqPoint;
 
-/// `count` ready pods `p0`…, each with a sandbox `s0`… that runs a container `c0`….
-fn pods(node: &mut Node, count: usize) {
-    for n in 0..count {
-        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
-        node.world.run(&format!("s{n}"), &format!("c{n}"));
-    }
-}
-
-/// A trusted node on which the stream told of as many.
-fn trusted_pods(count: usize) -> Node {
-    let mut node = Node::trusted();
-    pods(&mut node, count);
-    for n in 0..count {
-        node.tell(Started, &format!("c{n}"));
-    }
-    node.wait(5.0);
-    node.forget_the_past();
-    node
-}
-
 fn sandbox_of(node: &Node, pod: &str, id: &str) -> Option<String> {
     let containers = &node.cache[pod].containers;
     let shown = containers.iter().find(|it| it.id.as_str() == id);
@@ -34,7 +14,7 @@ fn sandbox_of(node: &Node, pod: &str, id: &str) -> Option<String> {
 #[test]
 fn a_finished_pod_is_told_of_however_many_running_ones_change() {
     let mut node = Node::polling();
-    pods(&mut node, 12);
+    node.run_pods(12);
     node.world.sandbox("job", "sj", "B");
     node.world.run("sj", "cj");
     node.wait(2.0);
@@ -51,11 +31,40 @@ fn a_finished_pod_is_told_of_however_many_running_ones_change() {
     assert!(node.take_told().contains(&"Died(cj)".to_owned()));
 }
 
+/// The first in the queue, each with whether it is dead, since which second it waits, and its name.
+fn whose_turn(second: u64, queue: &[(bool, u64, &str)]) -> String {
+    let mut node = Node::trusted();
+    node.engine.now.mono = Mono(second * 1_000_000_000);
+    node.engine.queue.clear();
+    for &(is_dead, since, pod) in queue {
+        let since = SeqPoint {
+            at: Mono(since * 1_000_000_000),
+            count: since,
+        };
+        node.engine.queue.insert(((is_dead, since), pod.into()));
+    }
+    let next = node.engine.next_in_queue().expect("somebody waits");
+    assert_eq!(node.engine.queue.len(), queue.len() - 1);
+    next.to_string()
+}
+
+#[test]
+fn running_pods_go_first_but_for_whoever_came_before_them_and_waited_for_ten_seconds() {
+    let job_first = [(true, 1_000, "job"), (false, 1_005, "web")];
+    assert_eq!(whose_turn(1_009, &job_first), "web");
+    assert_eq!(whose_turn(1_010, &job_first), "job");
+    let web_first = [(true, 1_005, "job"), (false, 1_000, "web")];
+    assert_eq!(whose_turn(1_060, &web_first), "web");
+    let together = [(true, 1_000, "job"), (false, 1_000, "web")];
+    assert_eq!(whose_turn(1_060, &together), "web");
+    assert_eq!(whose_turn(1_001, &[(true, 1_000, "job")]), "job");
+}
+
 /// A failing pod had the place of its first failure: before everything that happened since.
 #[test]
 fn pods_that_hang_for_ever_do_not_keep_a_healthy_one_from_its_turn() {
     let mut node = Node::polling();
-    pods(&mut node, 101);
+    node.run_pods(101);
     node.wait(2.0);
     for n in 0..100 {
         node.hanging.insert(format!("p{n}").leak());
@@ -72,7 +81,7 @@ fn pods_that_hang_for_ever_do_not_keep_a_healthy_one_from_its_turn() {
 /// Each new wish used to put the pod behind all that had come meanwhile.
 #[test]
 fn a_reader_of_a_busy_pod_keeps_its_place_in_the_queue() {
-    let mut node = trusted_pods(60);
+    let mut node = Node::trusted_with_pods(60);
     node.takes(Call::PodRelist, 2.0);
     node.takes(Call::Inspect, 2.0);
     let mut reader = None;
@@ -93,7 +102,7 @@ fn a_reader_of_a_busy_pod_keeps_its_place_in_the_queue() {
 /// address: those pods were never read.
 #[test]
 fn details_that_contradict_each_other_are_read_although_many_do_at_once() {
-    let mut node = trusted_pods(12);
+    let mut node = Node::trusted_with_pods(12);
     for n in 0..12 {
         node.world.sandbox_mut(&format!("s{n}")).ips = vec!["Z".into()];
         node.tell(Started, &format!("c{n}"));
@@ -148,7 +157,7 @@ fn a_pod_that_cannot_be_read_does_not_hurry_the_stream() {
     let mut node = Node::new();
     node.world.serves = Serves::Unimplemented;
     node.start();
-    pods(&mut node, 2);
+    node.run_pods(2);
     node.wait(5.0);
     node.hanging.insert("p1");
     node.world.exit("c1", 1);
@@ -160,7 +169,7 @@ fn a_pod_that_cannot_be_read_does_not_hurry_the_stream() {
 
 #[test]
 fn an_inbox_that_overflows_again_and_again_does_not_flood_the_runtime() {
-    let mut node = trusted_pods(30);
+    let mut node = Node::trusted_with_pods(30);
     for call in [Call::FullRelist, Call::PodRelist, Call::Inspect] {
         node.takes(call, 0.01);
     }

@@ -318,3 +318,33 @@ fn a_reader_does_not_wait_for_the_retry_of_somebody_elses_inspection() {
         "[A] S1=R c1=R error: network namespace busy"
     );
 }
+
+/// What an event adds to what lists have shown is no hearsay.
+#[test]
+fn whoever_asks_for_no_more_than_was_read_is_answered_at_once_after_an_event() {
+    let mut node = Node::with_c1();
+    node.world.create("S1", "c2");
+    node.relist();
+    node.wait(5.0);
+    node.forget_the_past();
+    node.world.start("c2");
+    node.tell(Started, "c2");
+    let reader = node.read_newer_than("P", Mark::default(), Freshness::Phases);
+    assert_eq!(node.answer(reader).unwrap(), "[A] S1=R c2=R c1=R");
+    assert_eq!(node.take_asked(), NOTHING);
+}
+
+/// Nor is an end of what the runtime did not know: nothing is older than that.
+#[test]
+fn whoever_asks_is_answered_at_once_after_the_end_of_what_the_runtime_did_not_know() {
+    let mut node = Node::with_c1();
+    node.world.container("c1").state = ReportedState::Unknown;
+    node.relist();
+    node.wait(5.0);
+    node.forget_the_past();
+    node.world.exit("c1", 7);
+    node.tell(Stopped, "c1");
+    let reader = node.read_newer_than("P", Mark::default(), Freshness::Phases);
+    assert_eq!(node.answer(reader).unwrap(), "[A] S1=R c1=X(7)");
+    assert_eq!(node.take_asked(), NOTHING);
+}

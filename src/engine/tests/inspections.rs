@@ -3,27 +3,6 @@
 use super::*;
 use crate::engine::Inspection;
 
-/// `count` ready pods `p0`…, each with a sandbox `s0`… that runs a container `c0`….
-fn pods(node: &mut Node, count: usize) {
-    for n in 0..count {
-        node.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
-        node.world.run(&format!("s{n}"), &format!("c{n}"));
-    }
-}
-
-/// A trusted node on which the stream told of as many.
-fn trusted_pods(count: usize) -> Node {
-    let mut node = Node::trusted();
-    pods(&mut node, count);
-    for n in 0..count {
-        node.tell(Started, &format!("c{n}"));
-    }
-    assert_eq!(node.take_told().len(), 2 * count);
-    node.wait(5.0);
-    node.forget_the_past();
-    node
-}
-
 fn exit_all(node: &mut Node, count: usize) {
     for n in 0..count {
         node.world.exit(&format!("c{n}"), 1);
@@ -34,7 +13,7 @@ fn exit_all(node: &mut Node, count: usize) {
 #[test]
 fn one_hanging_pod_holds_back_itself_alone() {
     let mut node = Node::polling();
-    pods(&mut node, 50);
+    node.run_pods(50);
     node.wait(1.0);
     node.forget_the_past();
     node.takes(Call::Inspect, 0.005);
@@ -64,7 +43,7 @@ fn one_hanging_pod_holds_back_itself_alone() {
 #[test]
 fn a_failing_inspection_is_tried_again_with_growing_waits() {
     let mut node = Node::polling();
-    pods(&mut node, 1);
+    node.run_pods(1);
     node.wait(1.0);
     node.forget_the_past();
     node.world.unreadable.insert("p0");
@@ -84,7 +63,7 @@ fn a_failing_inspection_is_tried_again_with_growing_waits() {
 /// C10
 #[test]
 fn many_changed_pods_are_inspected_side_by_side_up_to_the_cap() {
-    let mut node = trusted_pods(300);
+    let mut node = Node::trusted_with_pods(300);
     node.takes(Call::Inspect, 0.5);
     exit_all(&mut node, 300);
     node.relist();
@@ -102,7 +81,7 @@ fn many_changed_pods_are_inspected_side_by_side_up_to_the_cap() {
 #[test]
 fn running_pods_are_inspected_before_dead_ones() {
     let mut node = Node::polling();
-    pods(&mut node, 20);
+    node.run_pods(20);
     for n in 0..10 {
         node.world.exit(&format!("c{n}"), 1);
         node.world.stop_sandbox(&format!("s{n}"));
@@ -138,7 +117,7 @@ fn an_event_completes_a_pod_whose_inspection_failed() {
 #[test]
 fn a_pod_that_cannot_be_inspected_has_an_error_entry_and_no_events() {
     let mut node = Node::polling();
-    pods(&mut node, 2);
+    node.run_pods(2);
     node.world.unreadable.insert("p1");
     node.forget_the_past();
     node.at(0.9);
@@ -160,7 +139,7 @@ fn a_pod_that_cannot_be_inspected_has_an_error_entry_and_no_events() {
 #[test]
 fn one_failing_status_does_not_hide_what_the_others_told() {
     let mut node = Node::polling();
-    pods(&mut node, 1);
+    node.run_pods(1);
     node.wait(1.0);
     node.take_told();
     node.world.run("s0", "c9");
@@ -227,7 +206,7 @@ fn without_a_request_nothing_is_inspected() {
 /// A20: requests are kept per pod, so that none need be dropped (X-REQ-FULL, P37-7).
 #[test]
 fn a_burst_of_requests_costs_one_read_each_and_tells_only_what_changed() {
-    let mut node = trusted_pods(20);
+    let mut node = Node::trusted_with_pods(20);
     node.takes(Call::PodRelist, 0.01);
     node.world.exit("c5", 9);
     for _ in 0..3 {
@@ -249,7 +228,7 @@ fn a_burst_of_requests_costs_one_read_each_and_tells_only_what_changed() {
 /// A20, the last point, and rule 2.7.
 #[test]
 fn a_request_older_than_a_relist_is_served_by_it() {
-    let mut node = trusted_pods(20);
+    let mut node = Node::trusted_with_pods(20);
     node.hold(Call::PodRelist);
     for n in 0..10 {
         node.request_relist(&format!("p{n}"));
@@ -286,6 +265,32 @@ fn inspection_out(node: &mut Node) -> (RequestId, Inspection) {
         Answer::Inspected(inspection) => (request, inspection),
         other => panic!("{other:?} is no inspection"),
     }
+}
+
+/// A message that completes one container says nothing of the other, whose status could not be read.
+#[test]
+fn an_error_stays_while_a_container_has_no_details() {
+    let mut node = Node::with_c1();
+    node.hold(Call::Inspect);
+    node.world.exit("c1", 7);
+    node.world.run("S1", "c2");
+    node.relist();
+    let (request, mut inspection) = inspection_out(&mut node);
+    for (_, status) in &mut inspection.containers {
+        *status = Err(unavailable());
+    }
+    node.handle(Input::Answered {
+        request,
+        answer: Answer::Inspected(inspection),
+    });
+    assert!(node.shows("P").contains(" error: "), "{}", node.shows("P"));
+    let mut started = node.event(Started, "c2");
+    started.containers.retain(|it| it.id.as_str() == "c2");
+    node.send(started);
+    assert!(node.shows("P").contains(" error: "), "{}", node.shows("P"));
+    node.holding.clear();
+    node.wait(5.0);
+    assert_eq!(node.shows("P"), "[A] S1=R c2=R c1=X(7)");
 }
 
 /// A status may lag behind its list: it completes no death, and a death is not told without its exit code.

@@ -191,6 +191,27 @@ impl Node {
         node
     }
 
+    /// `count` ready pods `p0`…, each with a sandbox `s0`… that runs a container `c0`….
+    fn run_pods(&mut self, count: usize) {
+        for n in 0..count {
+            self.world.sandbox(&format!("p{n}"), &format!("s{n}"), "A");
+            self.world.run(&format!("s{n}"), &format!("c{n}"));
+        }
+    }
+
+    /// A trusted node on which the stream told of as many.
+    fn trusted_with_pods(count: usize) -> Self {
+        let mut node = Self::trusted();
+        node.run_pods(count);
+        for n in 0..count {
+            node.tell(Started, &format!("c{n}"));
+        }
+        assert_eq!(node.take_told().len(), 2 * count);
+        node.wait(5.0);
+        node.forget_the_past();
+        node
+    }
+
     fn start(&mut self) {
         self.handle(Input::Start);
     }
