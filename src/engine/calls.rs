@@ -241,8 +241,9 @@ impl Engine {
     /// was told, a container that was made while the last list was on its way. A busy node always has some
     /// of those, so relists for them alone come ever further apart, and take a hundredth of the time at most.
     pub(super) fn want_relist_for_proof(&mut self, at: Mono) {
-        // Only so many subjects may be known by events alone; a list lets go of those that have passed.
-        if self.records.unconfirmed.len() > UNCONFIRMED_SUBJECTS / 4 {
+        // Only so many subjects may be known by events alone; a list lets go of those that have passed. What
+        // still waits to be read then is stale, so it is not for a burst that the bound has room for.
+        if self.records.unconfirmed.len() > UNCONFIRMED_SUBJECTS / 2 {
             return self.want_relist_at(at);
         }
         let took = self.relists.took.saturating_mul(100).min(LONGEST_PROOF);
