@@ -1,5 +1,6 @@
 //! What a process has cost: processor time and memory, of this one and of children.
 
+use std::process::Child;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -47,4 +48,15 @@ pub(crate) fn cpu_of(process: u32) -> Duration {
         .filter_map(|field| field.parse::<u64>().ok())
         .sum();
     Duration::from_millis(ticks * 10)
+}
+
+/// A child that ends when this is dropped.
+pub(crate) struct Owned(pub(crate) Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // It fails if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

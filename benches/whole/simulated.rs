@@ -2,11 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use crate::process::Owned;
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -68,7 +70,7 @@ impl Load {
 
 /// A runtime in a process of its own. It ends when this is dropped.
 pub(crate) struct Simulated {
-    process: Child,
+    process: Owned,
     lines: BufReader<ChildStdout>,
     folder: TempDir,
 }
@@ -106,7 +108,7 @@ impl Simulated {
             std::thread::sleep(Duration::from_millis(5));
         }
         Self {
-            process,
+            process: Owned(process),
             lines,
             folder,
         }
@@ -134,15 +136,7 @@ impl Simulated {
     }
 
     fn signal(&self, signal: Signal) {
-        let process = Pid::from_child(&self.process);
+        let process = Pid::from_child(&self.process.0);
         kill_process(process, signal).expect("it is there");
-    }
-}
-
-impl Drop for Simulated {
-    fn drop(&mut self) {
-        // It fails if it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -1,6 +1,6 @@
 //! The daemon with watchers over gRPC.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pleg::clock::Clock;
@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::count;
 use super::events::FOR_A_THOUSAND_MESSAGES;
 use crate::measured::Extent;
-use crate::process::{cpu_of, resident};
+use crate::process::{Owned, cpu_of, resident};
 use crate::simulated::{Load, Simulated};
 use crate::table::{Section, line};
 use crate::task::Figures;
@@ -38,17 +38,6 @@ pub(super) fn watchers(extent: Extent) -> Section {
     section
 }
 
-/// A daemon. It ends when this is dropped.
-struct Daemon(Child);
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It fails if it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn once(extent: Extent) -> Figures {
     let load = Load::quiet(1000, 3).with_churn(FOR_A_THOUSAND_MESSAGES);
     let simulated = Simulated::start(&load);
@@ -67,7 +56,7 @@ fn once(extent: Extent) -> Figures {
         .stderr(Stdio::null())
         .spawn()
         .expect("the binary starts");
-    let daemon = Daemon(process);
+    let daemon = Owned(process);
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -75,7 +64,7 @@ fn once(extent: Extent) -> Figures {
         .block_on(watched(extent, &simulated, &daemon, &socket))
 }
 
-async fn watched(extent: Extent, simulated: &Simulated, daemon: &Daemon, socket: &str) -> Figures {
+async fn watched(extent: Extent, simulated: &Simulated, daemon: &Owned, socket: &str) -> Figures {
     let endpoint: Endpoint = socket.parse().expect("it is an endpoint");
     while DaemonClient::at(&endpoint).status().await.is_err() {
         sleep(Duration::from_millis(50)).await;

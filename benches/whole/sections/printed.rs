@@ -1,14 +1,14 @@
 //! What somebody sees who reads the lines of `pleg watch`.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pleg::clock::Clock;
 
 use super::count;
 use crate::measured::Extent;
-use crate::process::{cpu_of, resident};
+use crate::process::{Owned, cpu_of, resident};
 use crate::simulated::{Load, Simulated};
 use crate::spread::percentile;
 use crate::table::{Section, line};
@@ -36,17 +36,6 @@ pub(super) fn section(extent: Extent) -> Section {
     section
 }
 
-/// It ends when this is dropped.
-struct Watch(Child);
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        // It fails if it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn once(extent: Extent) -> Figures {
     let simulated = Simulated::start(&Load::quiet(1000, 3).with_churn(100.0));
     let endpoint = format!("unix://{}", simulated.socket().display());
@@ -58,7 +47,7 @@ fn once(extent: Extent) -> Figures {
         .stderr(Stdio::null())
         .spawn()
         .expect("the binary starts");
-    let mut watch = Watch(process);
+    let mut watch = Owned(process);
     let mut lines = BufReader::new(watch.0.stdout.take().expect("it is a pipe")).lines();
     let clock = Clock::system();
     let releasing = std::thread::spawn(move || {
